@@ -192,9 +192,9 @@ constexpr bool interpolates() {
                 laws::failure::none);
   return true;
 }
-inline constexpr sw::interpolate_options bilinear{.mode = sw::interpolation::bilinear},
+inline constexpr sw::interpolate_options nearest{}, bilinear{.mode = sw::interpolation::bilinear},
     corners{.mode = sw::interpolation::bilinear, .align_corners = true};
-static_assert(interpolates<{}, 3, 6, 2>() && interpolates<{}, 6, 2, 4>() && interpolates<bilinear, 3, 6, 2>() &&
+static_assert(interpolates<nearest, 3, 6, 2>() && interpolates<nearest, 6, 2, 4>() && interpolates<bilinear, 3, 6, 2>() &&
               interpolates<bilinear, 4, 8, 3>() && interpolates<bilinear, 6, 3, 2>() && interpolates<bilinear, 6, 2, 4>() &&
               interpolates<corners, 3, 7, 3>() && interpolates<corners, 5, 3, 2>());
 
