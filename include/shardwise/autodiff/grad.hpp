@@ -187,7 +187,7 @@ struct grad {
   static constexpr tape open(State& st) {
     tape t;
     t.b = st.g.edit();
-    t.b.stays = true;
+    t.b.bounded = true;
     t.cotangent = st.cotangent;
     t.forward = static_cast<int>(sizeof(st.cotangent) / sizeof(st.cotangent[0]));
     t.needs = st.needs;

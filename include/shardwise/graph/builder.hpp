@@ -63,7 +63,7 @@ struct builder {
   call_log* calls = nullptr;  // is told of modules' calls, null: nobody asks
   bool own_values = false;    // a redistribution has a node of its own even if another one has its value: see sym
   bool same_values = false;   // whether that would have made a difference
-  bool stays = false;  // past the capacity nothing is appended: the last node stands for what has no room, and it is refused
+  bool bounded = false;       // what has no room is refused, and the last node stands for it, in place of being counted
   const stored_shards* stored = nullptr;  // of a trace under a plan with fully_shard
   graph_finding error{};
   refusal refused{};
@@ -194,7 +194,7 @@ struct builder {
 
   constexpr int append(const node& n) {
     if (node_count < node_capacity) nodes[node_count] = n;
-    else if (stays) {
+    else if (bounded) {
       if (!error) error = {problem::adjoint_nodes};
       return node_capacity - 1;
     }

@@ -10,7 +10,7 @@
 
 namespace shardwise::inline v0_1 {
 
-// By what a matrix' step is multiplied besides lr, as torch.optim.Muon's adjust_lr_fn: original: sqrt(max(1, rows / columns)) (Jordan);
+// By what a matrix's step is multiplied besides lr, as torch.optim.Muon's adjust_lr_fn: original: sqrt(max(1, rows / columns)) (Jordan);
 // match_rms_adamw: 0.2 sqrt(max(rows, columns)) (Liu et al. 2025, arXiv 2502.16982), steps as large as AdamW's, so that one lr serves both.
 enum class muon_rate { original, match_rms_adamw };
 

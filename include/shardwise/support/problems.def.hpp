@@ -489,7 +489,7 @@ SHARDWISE_X(interpolation_options,
             "align_corners goes with bilinear alone; correct the size, the factor or the option")
 SHARDWISE_X(interpolation_placements,
             "interpolate: images are cut along the batch or the channels, and, each by one axis in equal shards, along height and width where the "
-            "result has a whole number of pixels for one of the image, or one for a whole number, of at most 85; redistribute the operand so, or "
+            "result has a whole number of pixels for one of the image, or one for a whole number, of at most 85, and no more than 65535 along it; redistribute the operand so, or "
             "take such a size")
 SHARDWISE_X(channel_norm_rank,
             "batch_norm, group_norm: tensors are of at least two dims (batch, channels, ...); reshape the operand, with a batch of one if "

@@ -150,6 +150,13 @@ constexpr bool all_read_enough(const interpolate_options& o, int ranks) {
     }
   return true;
 }
+// Up to the factor and the size that the refusal names.
+constexpr bool has_halo(const interpolate_options& o, int from, int to) {
+  const auto a = sw::attributes_of<sw::interpolation_attributes>(sw::detail::interpolation_to(o, to, 1, from, 1));
+  return sw::operations::pixel_windows_of(a, 0).has_halo(to);
+}
+static_assert(has_halo(bilinear, 7, 7 * 85) && has_halo(bilinear, 7 * 85, 7) && !has_halo(bilinear, 7, 7 * 86));
+static_assert(has_halo(nearest, 13107, 65535) && !has_halo(nearest, 13108, 65540));
 static_assert(all_read_enough(nearest, 2) && all_read_enough(bilinear, 2) && all_read_enough(corners, 2));
 static_assert(all_read_enough(nearest, 3) && all_read_enough(bilinear, 3));
 static_assert(all_read_enough(corners, 3));

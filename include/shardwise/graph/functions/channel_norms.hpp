@@ -82,6 +82,11 @@ constexpr auto over_ranks(const A& a) {
   else return planned_steps<A::sp, summed_up(spec(A::sp))>::from(a);
 }
 
+// Of what is the same for all parts of a tensor that is placed so.
+constexpr placement same_beside(const placement& p) {
+  return p.is_shard() || p.is_reduced() ? reduced_value() : replicate_value();
+}
+
 // `number` for each channel of x, placed as a weight of it has to be.
 constexpr spec of_channels(const spec& x) {
   spec w = scalar_like(x);
@@ -89,7 +94,7 @@ constexpr spec of_channels(const spec& x) {
   w.extent[0] = x.extent[1];
   for (int a = 0; a < w.axes; ++a) {
     const placement p = x.place[a];
-    w.place[a] = p.is_shard(1) ? split_along(0, p) : p.is_shard() || p.is_reduced() ? reduced_value() : replicate_value();
+    w.place[a] = p.is_shard(1) ? split_along(0, p) : same_beside(p);
   }
   make_contiguous(w);
   return w;
@@ -142,7 +147,7 @@ constexpr spec of_statistics(const spec& x, const op_attr& v) {
   for (int k = 0; k < s.axes; ++k) {
     const placement p = x.place[k];
     const bool alike = p.is_shard(1) || (p.is_shard(0) && a.over_batch == 0);
-    s.place[k] = alike ? p : p.is_shard() || p.is_reduced() ? reduced_value() : replicate_value();
+    s.place[k] = alike ? p : same_beside(p);
   }
   make_contiguous(s);
   return s;
