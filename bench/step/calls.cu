@@ -13,6 +13,8 @@
 
 #include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
 
 #include "../../examples/train_text/model.hpp"
@@ -91,6 +93,8 @@ int main(int argc, char** argv) {
     report<step<>>("plain", rows);
     report<step<sw::fuse_pointwise>>("fuse_pointwise", rows);
     report<step<sw::fuse_kernels>>("fuse_kernels", rows);
+    report<step<sw::merge_products, sw::fuse_kernels>>("merge_products, fuse_kernels", rows);
+    report<step<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>("all", rows);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
