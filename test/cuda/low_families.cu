@@ -149,8 +149,19 @@ TEST_CASE("products of elements of two bytes are rounded once") {
 
 template <class T>
 void norms() {
-  for (const extents& e :
-       {extents{7}, {5, 1}, {5, 33}, {3, 1032}, {3, 4096}, {0, 8}, {2, 3, 4, 64}, {300, 72}, {500, 768}, {90, 2048}})
+  for (const extents& e : {extents{7},
+                           {5, 1},
+                           {5, 33},
+                           {3, 1032},
+                           {3, 4096},
+                           {0, 8},
+                           {2, 3, 4, 64},
+                           {300, 72},
+                           {500, 768},
+                           {70, 1024},
+                           {90, 2048},
+                           {20, 8192},
+                           {3, 8200}})
     for (int rms : {0, 1})
       for (int gap : {0, 3}) {
         const int last = static_cast<int>(e.size()) - 1;
@@ -204,7 +215,8 @@ TEST_CASE("norms of elements of two bytes keep float statistics and are rounded 
   NEEDS_GPU();
   norms<bf16>();
   norms<f16>();
-  norms<float>();  // the same kernels, at its own precision
+  norms<float>();  // the same kernels, at their own precision
+  norms<double>();
 }
 
 template <class T>

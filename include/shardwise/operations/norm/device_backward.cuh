@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes back through a norm, in one launch: each team takes rows, and adds up what they give to the gradients of weight
-// and bias in scratch of its own; the block that ends last adds the teams' sums, in their order.
+// What goes back through a norm, in one launch, of rows that do not fit device_joined.cuh's registers or do not lie in whole packs:
+// each team takes rows, and adds up what they give to the gradients of weight and bias in scratch of its own; the block that ends last
+// adds the teams' sums, in their order.
 #pragma once
 
 #include <shardwise/runtime/cuda/device/arrival.cuh>
@@ -114,14 +115,10 @@ struct kernel<op_code::norm_dx_dw> {
 
  private:
   template <class T, class Then>
-  static bool in_packs([[maybe_unused]] const call& c, [[maybe_unused]] const Then& then, [[maybe_unused]] context& ctx) {
-    if constexpr (sizeof(T) == 2) {
-      T* const dw = as<T>(c.p[3]);
-      const bool biased = attributes_of<norm_attributes>(c.a).biased != 0;
-      return detail::run_joined_rows<T>(c, then, dw, biased ? dw + c.l[3].str[0] : nullptr, ctx);
-    } else {
-      return false;
-    }
+  static bool in_packs(const call& c, const Then& then, context& ctx) {
+    T* const dw = as<T>(c.p[3]);
+    const bool biased = attributes_of<norm_attributes>(c.a).biased != 0;
+    return detail::run_joined_rows<T>(c, then, dw, biased ? dw + c.l[3].str[0] : nullptr, ctx);
   }
   template <class T>
   static void by_teams(const call& c, context& ctx) {

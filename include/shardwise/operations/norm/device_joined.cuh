@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes back through a norm, of rows of two-byte elements that a warp keeps in registers: each operand is read once. A warp adds
-// up in registers what its rows give to the gradients of weight and bias, a block what its warps have, and a second launch what the
-// blocks have, all in their order. Of larger elements these sums, which are double, would not fit beside the row.
+// What goes back through a norm, of rows that a team, a warp or a block, keeps in registers: each operand is read once. A team adds up
+// in registers what its rows give to the gradients of weight and bias, a block what its warps have, and a second launch what the blocks
+// have, all in their order.
 #pragma once
+
+#include <cstdint>
+#include <type_traits>
 
 #include <shardwise/operations/norm/record.hpp>
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
@@ -15,7 +18,13 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
-inline constexpr int joined_warps = 8, narrow_row_packs = 3;  // rows at a time of a block; a lane's packs of a short row
+// Threads of a block: eight warps with a row each, or one row. A thread's packs of a warp's short and long rows, and of a block's:
+// beside two operands and two sums for each element no more fit its registers. Of short rows two blocks share a multiprocessor: one's
+// rows fill the time in which the other's wait for memory and for their sums.
+inline constexpr int joined_threads = 256, joined_warps = joined_threads / warp_threads, narrow_row_packs = 3,
+                     block_row_packs = 4;
+template <class T>
+inline constexpr int wide_row_packs = sizeof(T) == 2 ? 4 : 8;
 inline constexpr std::int64_t joined_blocks =
     4 * operations::norm_dx_dw_blocks;  // two sums a column each: what the scratch holds
 
@@ -32,65 +41,81 @@ struct joined_rows {
       step[Then::operands + 1];  // of the expression's operands, from row to row and along one
 };
 
-// Every lane has the sum, the same bits: both partners of a step add the same two numbers.
-template <class S>
-__device__ S sum_of_warp(S v) {
+// Every thread of the team has the sum, the same bits: both partners of a step add the same two numbers, and all threads of a block
+// add its warps' in the same order.
+template <int Threads, class S>
+__device__ S sum_of_team(S v) {
 #pragma unroll
   for (int d = warp_threads / 2; d > 0; d /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, d);
+  if constexpr (Threads > warp_threads) {
+    __shared__ S of_warp[Threads / warp_threads];
+    if (threadIdx.x % warp_threads == 0) of_warp[threadIdx.x / warp_threads] = v;
+    __syncthreads();
+    v = of_warp[0];
+#pragma unroll
+    for (int j = 1; j < Threads / warp_threads; ++j) v += of_warp[j];
+    __syncthreads();  // before the next sum is written there
+  }
   return v;
 }
 
-template <class T, int Packs, class Then>
-__global__ void __launch_bounds__(joined_warps* warp_threads)
+template <class T, int Packs, int Threads, class Then>
+__global__ void __launch_bounds__(joined_threads, Packs == narrow_row_packs ? 2 : 1)
     joined_rows_kernel(const __grid_constant__ joined_rows<T, Then> a) {
   using C = computed_in<T>;
-  using packs = row_packs<T, Packs>;
-  constexpr int V = packs::V;
-  __shared__ double total[Packs * V * warp_threads];  // of the block, for one sum: [pack][element][lane]
-  const int lane = static_cast<int>(threadIdx.x % warp_threads), warp = static_cast<int>(threadIdx.x / warp_threads);
+  using S = added_in<T>;
+  using packs = row_packs<T, Packs, Threads>;
+  constexpr int V = packs::V, teams = joined_threads / Threads;
+  const int lane = static_cast<int>(threadIdx.x % Threads), own = static_cast<int>(threadIdx.x / Threads);
   const C n = static_cast<C>(a.n);
-  C sums[2][Packs][V];
+  S sums[2][Packs][V];
 #pragma unroll
   for (int p = 0; p < Packs; ++p)
 #pragma unroll
-    for (int k = 0; k < V; ++k) sums[0][p][k] = sums[1][p][k] = C(0);
-  for (std::int64_t r = std::int64_t{blockIdx.x} * joined_warps + warp; r < a.count;
-       r += std::int64_t{gridDim.x} * joined_warps) {
+    for (int k = 0; k < V; ++k) sums[0][p][k] = sums[1][p][k] = S(0);
+  for (std::int64_t r = std::int64_t{blockIdx.x} * teams + own; r < a.count; r += std::int64_t{gridDim.x} * teams) {
     packs g, h;
     g.load(a.dy + r * a.sg, a.n, lane);
     h.load(a.x + r * a.sx, a.n, lane);
-    C mean = C(0), square = C(0);
+    S total = S(0), square = S(0);
     if (!a.rms) {
       packs::each(a.n, lane, [&](int p, int) {
 #pragma unroll
-        for (int k = 0; k < V; ++k) mean += h.v[p][k];
+        for (int k = 0; k < V; ++k) total += static_cast<S>(h.v[p][k]);
       });
-      mean = sum_of_warp(mean) / n;
+      total = sum_of_team<Threads>(total) / static_cast<S>(n);
     }
+    const C mean = static_cast<C>(total);
     packs::each(a.n, lane, [&](int p, int) {
 #pragma unroll
       for (int k = 0; k < V; ++k) {
-        h.v[p][k] -= mean;
-        square += h.v[p][k] * h.v[p][k];
+        if constexpr (std::is_same_v<S, C>) {
+          h.v[p][k] -= mean;
+          square += h.v[p][k] * h.v[p][k];
+        } else {
+          const S d = static_cast<S>(h.v[p][k]) - total;
+          square += d * d;
+          h.v[p][k] -= mean;
+        }
       }
     });
-    const C rstd =
-        static_cast<C>(1 / math<double>::sqrt(static_cast<double>(sum_of_warp(square)) / static_cast<double>(a.n) + a.eps));
+    const C rstd = static_cast<C>(
+        1 / math<double>::sqrt(static_cast<double>(sum_of_team<Threads>(square)) / static_cast<double>(a.n) + a.eps));
     C g1 = C(0), gh = C(0);
     packs::each(a.n, lane, [&](int p, int i) {
       const pack<T, V> weight = *reinterpret_cast<const pack<T, V>*>(a.w + i);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
         h.v[p][k] *= rstd;
-        sums[0][p][k] += g.v[p][k] * h.v[p][k];
-        sums[1][p][k] += g.v[p][k];
+        sums[0][p][k] += static_cast<S>(g.v[p][k] * h.v[p][k]);
+        sums[1][p][k] += static_cast<S>(g.v[p][k]);
         g.v[p][k] *= static_cast<C>(weight.v[k]);
         g1 += g.v[p][k];
         gh += g.v[p][k] * h.v[p][k];
       }
     });
-    g1 = a.rms ? C(0) : sum_of_warp(g1) / n;
-    gh = sum_of_warp(gh) / n;
+    g1 = a.rms ? C(0) : sum_of_team<Threads>(g1) / n;
+    gh = sum_of_team<Threads>(gh) / n;
     packs::each(a.n, lane, [&](int p, int i) {
       pack<T, V> out;
 #pragma unroll
@@ -103,31 +128,41 @@ __global__ void __launch_bounds__(joined_warps* warp_threads)
       *reinterpret_cast<pack<T, V>*>(a.o + r * a.so + i) = out;
     });
   }
+  if constexpr (teams == 1) {
+    packs::each(a.n, lane, [&](int p, int i) {
 #pragma unroll
-  for (int s = 0; s < 2; ++s) {
-    for (int j = 0; j < joined_warps; ++j) {
-      if (warp == j)
+      for (int k = 0; k < V; ++k)
+        for (int s = 0; s < 2; ++s)
+          a.part[(std::int64_t{blockIdx.x} * 2 + s) * a.n + i + k] = static_cast<double>(sums[s][p][k]);
+    });
+  } else {
+    __shared__ double total[Packs * V * warp_threads];  // of the block, for one sum: [pack][element][lane]
 #pragma unroll
-        for (int p = 0; p < Packs; ++p)
+    for (int s = 0; s < 2; ++s) {
+      for (int j = 0; j < teams; ++j) {
+        if (own == j)
 #pragma unroll
-          for (int k = 0; k < V; ++k) {
-            double& t = total[(p * V + k) * warp_threads + lane];
-            t = (j == 0 ? 0.0 : t) + static_cast<double>(sums[s][p][k]);
-          }
+          for (int p = 0; p < Packs; ++p)
+#pragma unroll
+            for (int k = 0; k < V; ++k) {
+              double& t = total[(p * V + k) * warp_threads + lane];
+              t = (j == 0 ? 0.0 : t) + static_cast<double>(sums[s][p][k]);
+            }
+        __syncthreads();
+      }
+      double* const part = a.part + (std::int64_t{blockIdx.x} * 2 + s) * a.n;
+      for (int e = static_cast<int>(threadIdx.x); e < Packs * V * warp_threads; e += joined_threads) {
+        const int pack_element = e / warp_threads, p = pack_element / V, k = pack_element % V;
+        if (const int column = (p * warp_threads + e % warp_threads) * V + k; column < a.n) part[column] = total[e];
+      }
       __syncthreads();
     }
-    double* const part = a.part + (std::int64_t{blockIdx.x} * 2 + s) * a.n;
-    for (int e = static_cast<int>(threadIdx.x); e < Packs * V * warp_threads; e += joined_warps * warp_threads) {
-      const int pack_element = e / warp_threads, p = pack_element / V, k = pack_element % V;
-      if (const int column = (p * warp_threads + e % warp_threads) * V + k; column < a.n) part[column] = total[e];
-    }
-    __syncthreads();
   }
 }
 
 // A warp's lanes take a column each, of the weight's sums and then of the bias's; the block's warps take turns at the parts.
 template <class T>
-__global__ void __launch_bounds__(joined_warps* warp_threads)
+__global__ void __launch_bounds__(joined_threads)
     joined_sums_kernel(const double* part, int blocks, std::int64_t n, T* dw, T* db) {
   __shared__ double joined[joined_warps][warp_threads];
   const int lane = static_cast<int>(threadIdx.x % warp_threads), warp = static_cast<int>(threadIdx.x / warp_threads);
@@ -145,13 +180,15 @@ __global__ void __launch_bounds__(joined_warps* warp_threads)
   else if (db) db[column - n] = static_cast<T>(v);
 }
 
-template <class T, int Packs, class Then>
+template <class T, int Packs, int Threads, class Then>
 void launch_joined_rows(const joined_rows<T, Then>& a, T* dw, T* db, context& ctx) {
-  const std::int64_t worth = (a.count + joined_warps - 1) / joined_warps;
-  const auto blocks = static_cast<unsigned>(worth < joined_blocks ? worth : joined_blocks);
-  launch(op_code::norm_dx_dw, &joined_rows_kernel<T, Packs, Then>, blocks, joined_warps * warp_threads, ctx.stream, a);
+  constexpr int teams = joined_threads / Threads;
+  const std::int64_t worth = (a.count + teams - 1) / teams, at_once = std::int64_t{2} * ctx.multiprocessors,
+                     most = at_once < joined_blocks ? at_once : joined_blocks;
+  const auto blocks = static_cast<unsigned>(worth < most ? worth : most);
+  launch(op_code::norm_dx_dw, &joined_rows_kernel<T, Packs, Threads, Then>, blocks, joined_threads, ctx.stream, a);
   launch(op_code::norm_dx_dw, &joined_sums_kernel<T>, static_cast<unsigned>((2 * a.n + warp_threads - 1) / warp_threads),
-         joined_warps * warp_threads, ctx.stream, static_cast<const double*>(a.part), static_cast<int>(blocks), a.n, dw, db);
+         joined_threads, ctx.stream, static_cast<const double*>(a.part), static_cast<int>(blocks), a.n, dw, db);
 }
 
 // False, and nothing is launched, where rows do not lie so.
@@ -167,10 +204,11 @@ bool run_joined_rows(const call& c, const Then& then, T* dw, T* db, context& ctx
     rows.push(c.l[0].ext[d], s);
   }
   rows.merge();
-  const bool packs =
-      rows.rank == 1 && rows.ext[0] > 0 && fits_packs<T>(n) && begins_packs<T>(rows, 0, c.p[0], c.l[0].str[last]) &&
-      begins_packs<T>(rows, 1, c.p[1], c.l[1].str[last]) && begins_packs<T>(rows, 2, c.p[result], c.l[result].str[last]) &&
-      c.l[2].str[0] == 1 && reinterpret_cast<std::uintptr_t>(c.p[2]) % 16 == 0;
+  const bool packs = rows.rank == 1 && rows.ext[0] > 0 && fits_packs<T>(n, joined_threads, block_row_packs) &&
+                     begins_packs<T>(rows, 0, c.p[0], c.l[0].str[last]) &&
+                     begins_packs<T>(rows, 1, c.p[1], c.l[1].str[last]) &&
+                     begins_packs<T>(rows, 2, c.p[result], c.l[result].str[last]) && c.l[2].str[0] == 1 &&
+                     reinterpret_cast<std::uintptr_t>(c.p[2]) % 16 == 0;
   if (!packs) return false;
   joined_rows<T, Then> a{rows.ext[0],
                          n,
@@ -191,8 +229,11 @@ bool run_joined_rows(const call& c, const Then& then, T* dw, T* db, context& ctx
     a.row[j] = rows.str[3 + j][0];
     a.step[j] = epilogue_stride(c, j, last);
   }
-  if (n <= narrow_row_packs * warp_threads * vector_of<T>) launch_joined_rows<T, narrow_row_packs>(a, dw, db, ctx);
-  else launch_joined_rows<T, most_row_packs>(a, dw, db, ctx);
+  if (n <= narrow_row_packs * warp_threads * vector_of<T>)
+    launch_joined_rows<T, narrow_row_packs, warp_threads>(a, dw, db, ctx);
+  else if (fits_packs<T>(n, warp_threads, wide_row_packs<T>))
+    launch_joined_rows<T, wide_row_packs<T>, warp_threads>(a, dw, db, ctx);
+  else launch_joined_rows<T, block_row_packs, joined_threads>(a, dw, db, ctx);
   return true;
 }
 

@@ -19,7 +19,7 @@ namespace detail {
 template <class T, int Packs>
 struct norm_packs {
   using C = computed_in<T>;
-  using S = sum_of<T>;
+  using S = added_in<T>;
   std::int64_t n;
   double eps;
   bool rms;

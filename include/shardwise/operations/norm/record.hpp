@@ -54,7 +54,7 @@ inline constexpr operation norm_dw =
 inline constexpr operation norm = without_rule(operation_kind::computed);
 inline constexpr operation norm_dw_db =
     with_scratch(no_scratch, &columns_device_scratch<2>, without_rule(operation_kind::computed));
-inline constexpr std::int64_t norm_dx_dw_blocks = 64;
+inline constexpr std::int64_t norm_dx_dw_blocks = 72;  // with four teams each: two for each of up to 144 multiprocessors
 // Two sums a column of each team, of which there are at most four in a block.
 inline constexpr operation norm_dx_dw = with_scratch(
     no_scratch,

@@ -39,7 +39,7 @@ struct square_list {
 // Of elements begin to end, by one thread's share.
 template <class T>
 __device__ double squares_of(const T* x, std::int64_t begin, std::int64_t end, int lane) {
-  using S = sum_of<T>;
+  using S = added_in<T>;
   constexpr int V = vector_of<T>;
   S total = 0;
   const auto add = [&](T v) {

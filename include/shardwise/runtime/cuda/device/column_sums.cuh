@@ -28,7 +28,7 @@ struct column_chunks {
 template <class T, int Sums, class Row, class Store>
 __global__ void __launch_bounds__(column_warps* warp_threads)
     column_sums_kernel(const __grid_constant__ column_chunks a, const Row row, const Store store) {
-  using S = sum_of<T>;
+  using S = added_in<T>;
   constexpr int V = vector_of<T>;
   __shared__ double joined[Sums][column_warps][warp_threads];
   const int lane = static_cast<int>(threadIdx.x % warp_threads), warp = static_cast<int>(threadIdx.x / warp_threads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// row_packs: a row that a warp keeps in registers, read and written 16 bytes at a time, computed with in another type than it is
+// row_packs: a row that a warp, or more threads, keep in registers, read and written 16 bytes at a time, computed with in another type than it is
 // stored in where that has two bytes.
 #pragma once
 
@@ -13,11 +13,11 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // What sums over a row or a column are added in: of elements of two bytes float has digits enough.
 template <class T>
-using sum_of = std::conditional_t<sizeof(T) == 2, float, double>;
+using added_in = std::conditional_t<sizeof(T) == 2, float, double>;
 
-inline constexpr int few_row_packs = 4, most_row_packs = 8;  // a lane's; a row has at most 32 times as many
+inline constexpr int few_row_packs = 4, most_row_packs = 8;  // a thread's; a warp's row has at most 32 times as many
 
-template <class T, int Packs>
+template <class T, int Packs, int Threads = warp_threads>
 struct row_packs {
   static constexpr int V = vector_of<T>;
   using C = computed_in<T>;
@@ -28,7 +28,7 @@ struct row_packs {
   static __device__ void each(std::int64_t n, int lane, F&& f) {
 #pragma unroll
     for (int p = 0; p < Packs; ++p)
-      if (const int i = (p * warp_threads + lane) * V; i < n) f(p, i);
+      if (const int i = (p * Threads + lane) * V; i < n) f(p, i);
   }
   __device__ void load(const T* row, std::int64_t n, int lane) {
     each(n, lane, [&](int p, int i) {
@@ -41,8 +41,8 @@ struct row_packs {
 
 // Whether rows of n elements can be kept so, wherever the rows of these operands begin.
 template <class T>
-constexpr bool fits_packs(std::int64_t n) {
-  return n > 0 && n % vector_of<T> == 0 && n <= std::int64_t{warp_threads} * vector_of<T> * most_row_packs;
+constexpr bool fits_packs(std::int64_t n, std::int64_t threads = warp_threads, int packs = most_row_packs) {
+  return n > 0 && n % vector_of<T> == 0 && n <= threads * vector_of<T> * packs;
 }
 // Whether operand k of a walk over rows begins each of them, of elements that lie side by side, at a multiple of 16 bytes.
 template <class T, int K>
