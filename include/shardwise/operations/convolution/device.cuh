@@ -37,12 +37,12 @@ struct convolution_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, context& ctx) {
     if (k.size() == 0) return;
-    if (!convolution_detail::run_library<X, Weight, Y>(k, ctx))
+    if (!convolution_launches::run_library<X, Weight, Y>(k, ctx))
       convolve<Result>(host::blocks_of(k, X, Weight, Y), k, ctx.stream);
   }
   template <class T>
   static void prepare(const kernel_arguments<T>& k, context& ctx) {
-    convolution_detail::prepare_library<X, Weight, Y>(k, ctx);
+    convolution_launches::prepare_library<X, Weight, Y>(k, ctx);
   }
 };
 
