@@ -166,8 +166,8 @@ void measure(const shape& s, const char* elements, bool tf32, int rounds) {
         const double ms = milliseconds(by ? rounds : std::min(rounds, 3), by ? 10 : 1,
                                        [&](cudaStream_t stream) { b.queue(pass, stream); });
         std::printf("%-24s %-9s %-13s %-18s %-13s %9.4f ms %7.2f TFLOP/s", s.name, elements,
-                    channels_last ? "channels-last" : "contiguous", passes[pass], by ? by->name().c_str() : "own kernels", ms,
-                    s.operations() / ms * 1e-9);
+                    channels_last ? "channels-last" : "contiguous", passes[pass], by ? by->name().c_str() : "own kernels",
+                    ms, s.operations() / ms * 1e-9);
         if (!first.empty())
           std::printf("  largest difference %.1e of the root mean square",
                       most / std::sqrt(squares / static_cast<double>(now.size())));
@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
     measure<float>(s, "TF32", true, rounds);
     measure<sw::bfloat16>(s, "bfloat16", false, rounds);
     rival += " '" + std::string(s.name) + ":";
-    for (const std::int64_t x : {s.n, s.c, s.side, s.o, s.k, std::int64_t{s.stride}, std::int64_t{s.padding}, std::int64_t{s.groups}})
+    for (const std::int64_t x :
+         {s.n, s.c, s.side, s.o, s.k, std::int64_t{s.stride}, std::int64_t{s.padding}, std::int64_t{s.groups}})
       rival += std::to_string(x) + ",";
     rival += "'";
   }

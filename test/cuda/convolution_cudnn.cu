@@ -39,7 +39,9 @@ template <class T>
 class device_call {
  public:
   device_call(const sizes& s, which k, const std::vector<T>& x, const std::vector<T>& y, const format (&f)[3], bool tf32)
-      : of_(&operation_of(k)), memory_{cu::device_memory(bytes(s, k, f, 0)), cu::device_memory(bytes(s, k, f, 1)), cu::device_memory(bytes(s, k, f, 2))} {
+      : of_(&operation_of(k)),
+        memory_{cu::device_memory(bytes(s, k, f, 0)), cu::device_memory(bytes(s, k, f, 1)),
+                cu::device_memory(bytes(s, k, f, 2))} {
     const auto e = operands_of(s, k);
     sw::spec specs[3]{};
     c_.a = sw::pack_attributes(s.a);
@@ -199,24 +201,27 @@ constexpr format formats[][3] = {{c, c, c}, {l, l, l}};
 constexpr format mixed[][3] = {{l, c, l}, {l, c, c}, {c, l, c}, {c, c, l}, {apart, c, c}, {l, apart, l}, {c, c, apart}};
 
 const sizes problems[] = {
-    {2, 8, 12, 10, 16, 3, 3, with(1, 1)},           // the usual one
-    {2, 4, 6, 5, 6, 3, 2, with(1, 1)},              // extents that no vector divides, height unlike width
-    {3, 6, 7, 9, 4, 3, 3, with(2, 1, 1, 2)},        // groups
-    {2, 3, 9, 8, 5, 2, 3, with(1, 0, 2)},           // dilation
-    {2, 3, 9, 8, 5, 2, 2, with(1, 0, 1, 1, 1)},     // padding behind alone, as "same" of even kernels
-    {2, 8, 9, 9, 8, 3, 3, with(1, 1, 1, 8)},        // depthwise
-    {2, 6, 9, 8, 12, 3, 3, with(2, 1, 1, 6)},       // depthwise, two outputs each
-    {2, 6, 8, 8, 6, 3, 3, with(3, 0, 1, 6)},        // rows behind the last window, whose gradients are 0
-    {4, 16, 5, 7, 8, 1, 1, with(1, 0)},             // pixels
-    {4, 7, 1, 1, 3, 1, 1, with(1, 0)},              // one place
-    {1, 1, 11, 9, 1, 5, 5, with(1, 2)},             // one channel
-    {2, 3, 30, 26, 16, 7, 7, with(2, 3)},           // a first one
+    {2, 8, 12, 10, 16, 3, 3, with(1, 1)},        // the usual one
+    {2, 4, 6, 5, 6, 3, 2, with(1, 1)},           // extents that no vector divides, height unlike width
+    {3, 6, 7, 9, 4, 3, 3, with(2, 1, 1, 2)},     // groups
+    {2, 3, 9, 8, 5, 2, 3, with(1, 0, 2)},        // dilation
+    {2, 3, 9, 8, 5, 2, 2, with(1, 0, 1, 1, 1)},  // padding behind alone, as "same" of even kernels
+    {2, 8, 9, 9, 8, 3, 3, with(1, 1, 1, 8)},     // depthwise
+    {2, 6, 9, 8, 12, 3, 3, with(2, 1, 1, 6)},    // depthwise, two outputs each
+    {2, 6, 8, 8, 6, 3, 3, with(3, 0, 1, 6)},     // rows behind the last window, whose gradients are 0
+    {4, 16, 5, 7, 8, 1, 1, with(1, 0)},          // pixels
+    {4, 7, 1, 1, 3, 1, 1, with(1, 0)},           // one place
+    {1, 1, 11, 9, 1, 5, 5, with(1, 2)},          // one channel
+    {2, 3, 30, 26, 16, 7, 7, with(2, 3)},        // a first one
     {2, 4, 8, 9, 6, 3, 2, {{2, 1}, {1, 0}, {1, 2}, 1, {0, 0}, {0, 1}}},  // height and width with options of their own
 };
 
-TEST_CASE("cuDNN's convolutions are registered when the program begins") { CHECK(cu::used_convolution_library() != nullptr); }
+TEST_CASE("cuDNN's convolutions are registered when the program begins") {
+  CHECK(cu::used_convolution_library() != nullptr);
+}
 
-TEST_CASE("convolutions by cuDNN are the host's in double, in both formats and mixed ones, captured, and equal from run to run") {
+TEST_CASE(
+    "convolutions by cuDNN are the host's in double, in both formats and mixed ones, captured, and equal from run to run") {
   if (!has_gpu()) return;
   taken = refused = 0;
   for (const sizes& s : problems)
@@ -265,7 +270,8 @@ TEST_CASE("convolutions that need not be ordered are the host's as well") {
   cu::order_convolutions(true);
 }
 
-TEST_CASE("blocks without elements call no library; sums over none are zeros; a plan is not built while a stream is captured") {
+TEST_CASE(
+    "blocks without elements call no library; sums over none are zeros; a plan is not built while a stream is captured") {
   if (!has_gpu()) return;
   cu::clear_convolution_report();
   const sizes none{0, 4, 6, 5, 6, 3, 3, with(1, 1)};
@@ -313,11 +319,11 @@ struct network {
   }
 };
 template <class T, std::int64_t N, class Backend>
-using step = sw::gradient_step<
-    network, mesh,
-    sw::inputs<sw::input_tensor<T, sw::shape<N, 6, 17, 15>>, sw::input_tensor<T, sw::shape<12, 6, 3, 3>>,
-               sw::input_tensor<T, sw::shape<12, 1, 3, 4>>>,
-    sw::wrt<0, 1, 2>, sw::pipeline<>, Backend>;
+using step =
+    sw::gradient_step<network, mesh,
+                      sw::inputs<sw::input_tensor<T, sw::shape<N, 6, 17, 15>>, sw::input_tensor<T, sw::shape<12, 6, 3, 3>>,
+                                 sw::input_tensor<T, sw::shape<12, 1, 3, 4>>>,
+                      sw::wrt<0, 1, 2>, sw::pipeline<>, Backend>;
 
 // The results and gradients of one executor at several batch sizes, twice each.
 template <class Step, class T, std::int64_t N, class Rank>

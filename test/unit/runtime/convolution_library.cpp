@@ -40,10 +40,10 @@ void compute(const cu::convolution_request& q, const runtime::convolution_pointe
   const sizes s = sizes_of(r);
   std::memset(workspace, 0x7f, static_cast<std::size_t>(q.bytes));  // it is the library's, all of it
   const layout x = of_strides(s.x(), r.image), w = of_strides(s.weight(), r.weight), y = of_strides(s.y(), r.result);
-  T *const image = static_cast<T*>(p.image), *const weight = static_cast<T*>(p.weight), *const result = static_cast<T*>(p.result);
+  T *const image = static_cast<T*>(p.image), *const weight = static_cast<T*>(p.weight),
+           *const result = static_cast<T*>(p.result);
   ran.push_back(q);
-  if (r.pass == runtime::convolution_pass::forward)
-    run<T>(s, which::forward, {image, weight, result}, {x, w, y}, 1, true);
+  if (r.pass == runtime::convolution_pass::forward) run<T>(s, which::forward, {image, weight, result}, {x, w, y}, 1, true);
   else if (r.pass == runtime::convolution_pass::image_gradient)
     run<T>(s, which::dx, {result, weight, image}, {y, w, x}, 1, true);
   else run<T>(s, which::dw, {result, image, weight}, {y, x, w}, 1, true);
@@ -127,7 +127,8 @@ void check(const sizes& s) {
   }
 }
 
-TEST_CASE("a library is asked for dense blocks of one format, whatever the blocks lie in, and the values are those of the loops") {
+TEST_CASE(
+    "a library is asked for dense blocks of one format, whatever the blocks lie in, and the values are those of the loops") {
   check({2, 4, 6, 5, 6, 3, 2, with(1, 1)});
   check({3, 6, 7, 9, 4, 3, 3, with(2, 1, 1, 2)});
   check({2, 3, 9, 8, 5, 2, 3, with(1, 2, 2, 1, 1)});  // more padding behind than in front
@@ -150,7 +151,7 @@ TEST_CASE("the format that a library computes in is the image's or the result's,
   const sizes s{2, 4, 6, 5, 8, 3, 3, with(1, 1)};
   using strides = std::vector<std::int64_t>;
   const strides image_c{120, 30, 5, 1}, image_l{120, 1, 20, 4}, weight_c{36, 9, 3, 1}, weight_l{36, 1, 12, 4};
-  const auto in = [&](const format (&f)[3], const strides& image, const strides& weight, std::int64_t copied) {
+  const auto in = [&](const format(&f)[3], const strides& image, const strides& weight, std::int64_t copied) {
     const cu::convolution_request r = asked(s, which::forward, f);
     CHECK(numbers(r.of.image) == image);
     CHECK(numbers(r.of.weight) == weight);
@@ -217,7 +218,8 @@ TEST_CASE("no library is asked for what it would compute otherwise") {
 }
 
 // A block of an image's rows, as a rank of a cut image has it: rows 4 to 9 of 12, and y's rows 2 and 3 of stride 2.
-TEST_CASE("a rank's block of a cut image: the padding is what its own windows miss, and a row that no window reads is left out") {
+TEST_CASE(
+    "a rank's block of a cut image: the padding is what its own windows miss, and a row that no window reads is left out") {
   const sizes s{1, 2, 6, 4, 3, 3, 3, with(2, 1)};
   call c;
   c.a = sw::pack_attributes(s.a);
@@ -248,12 +250,12 @@ TEST_CASE("a rank's block of a cut image: the padding is what its own windows mi
 
 // --- the report ------------------------------------------------------------------------------------------------------------
 
-constexpr cu::convolution_library of_even{[] { return std::string("even 1.0"); },
-                                          [](const cu::convolution_request& q, CUstream_st*) {
-                                            return q.of.n % 2 == 0 ? std::string() : std::string("an odd batch");
-                                          },
-                                          [](const cu::convolution_request&, const runtime::convolution_pointers&, void*,
-                                             CUstream_st*) {}};
+constexpr cu::convolution_library of_even{
+    [] { return std::string("even 1.0"); },
+    [](const cu::convolution_request& q, CUstream_st*) {
+      return q.of.n % 2 == 0 ? std::string() : std::string("an odd batch");
+    },
+    [](const cu::convolution_request&, const runtime::convolution_pointers&, void*, CUstream_st*) {}};
 struct registered {
   const cu::convolution_library* const before = cu::used_convolution_library();
   explicit registered(const cu::convolution_library* l) {
@@ -278,8 +280,9 @@ TEST_CASE("the report says what ran each convolution, and why") {
   q.tf32 = true;
   q.ordered = false;
   CHECK(cu::convolution_library_for(q, some_stream) == nullptr);
-  CHECK(says("gradient of the weight of float, image 3 4 6 5, kernel 8 4 3 3, padding 1 1 1 1, channels-last, TF32, in any "
-             "order: own kernel (an odd batch), 1 call\n"));
+  CHECK(
+      says("gradient of the weight of float, image 3 4 6 5, kernel 8 4 3 3, padding 1 1 1 1, channels-last, TF32, in any "
+           "order: own kernel (an odd batch), 1 call\n"));
   cu::use_convolution_library(nullptr);
   CHECK(cu::convolution_library_for(some_request(), some_stream) == nullptr);
   CHECK(says("own kernel (no library is linked (shardwise::cudnn)), 1 call\n"));

@@ -15,9 +15,8 @@ namespace convolution_launches {
 
 // Elements in the order in which the copy stores them.
 template <class T>
-__global__ void __launch_bounds__(256)
-    copy_block(const __grid_constant__ convolution_detail::library_block b, const T* from, T* to, bool back,
-               bool channels_last, std::int64_t size) {
+__global__ void __launch_bounds__(256) copy_block(const __grid_constant__ convolution_detail::library_block b, const T* from,
+                                                  T* to, bool back, bool channels_last, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step) {
     const auto p = b.places_of(at, channels_last);

@@ -22,8 +22,10 @@ struct library_block {
     std::int64_t given = 0, dense = 0;
   };
   constexpr places places_of(std::int64_t at, bool channels_last) const {
-    const std::int64_t hw = extent[2] * extent[3], inner = channels_last ? extent[1] : hw, outer = channels_last ? hw : extent[1];
-    const std::int64_t x = at % inner, y = at / inner % outer, channel = channels_last ? x : y, place = channels_last ? y : x;
+    const std::int64_t hw = extent[2] * extent[3], inner = channels_last ? extent[1] : hw,
+                       outer = channels_last ? hw : extent[1];
+    const std::int64_t x = at % inner, y = at / inner % outer, channel = channels_last ? x : y,
+                       place = channels_last ? y : x;
     const std::int64_t of[4] = {at / (inner * outer), channel, place / extent[3], place % extent[3]};
     places p;
     for (int d = 0; d < 4; ++d) {

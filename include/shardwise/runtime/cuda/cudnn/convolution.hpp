@@ -48,7 +48,7 @@ class convolution_graph {
   // (n, c, h, w) of images, (o, c / groups, kh, kw) of weights: cuDNN counts the groups itself.
   template <class Tensor>
   void lay(Tensor& t, convolution_id id) const {
-    const auto as = [&](const numbers& extent, const std::int64_t (&stride)[4]) {
+    const auto as = [&](const numbers& extent, const std::int64_t(&stride)[4]) {
       t.set_dim(extent).set_stride(numbers(stride, stride + 4));
     };
     t.set_uid(id);
@@ -68,7 +68,7 @@ class convolution_graph {
   }
   template <class Options>
   Options options() const {
-    const auto pair = [](const std::int64_t (&x)[2]) { return numbers(x, x + 2); };
+    const auto pair = [](const std::int64_t(&x)[2]) { return numbers(x, x + 2); };
     Options o;
     o.set_name("convolution");
     o.set_pre_padding(pair(r_.before));
@@ -111,7 +111,8 @@ inline void build(plan<convolution_request>& p, cudnnHandle_t handle) {
   if (e.is_good()) e = g.get_workspace_size(p.bytes);
   if (e.is_bad()) p.why = name() + ": " + e.get_message();
   else if (p.bytes > p.request.bytes)
-    p.why = name() + " wants " + std::to_string(p.bytes) + " bytes of workspace, and there are " + std::to_string(p.request.bytes);
+    p.why = name() + " wants " + std::to_string(p.bytes) + " bytes of workspace, and there are " +
+            std::to_string(p.request.bytes);
 }
 inline const plan<convolution_request>& plan_of(const convolution_request& r, CUstream_st* stream) {
   return plan_cache<convolution_request>::get().of(r, stream, "convolution",

@@ -137,8 +137,7 @@ void run_plan(const plan<Request>& p, std::unordered_map<std::int64_t, void*>& b
               const char* what) {
   const leased_handle handle(stream);
   fe::error_t e = p.graph->execute(handle.get(), blocks, workspace);
-  if (e.is_bad())
-    throw device_error(std::string(what) + " by " + name() + " (" + text_of(p.request) + ")", e.get_message());
+  if (e.is_bad()) throw device_error(std::string(what) + " by " + name() + " (" + text_of(p.request) + ")", e.get_message());
 }
 
 }  // namespace shardwise::inline v0_1::cuda::cudnn
