@@ -109,10 +109,7 @@ class plan_cache {
     auto p = std::make_unique<plan<Request>>();
     p->device = device;
     p->request = r;
-    cudnnHandle_t handle = nullptr;
-    check(cudnnCreate(&handle), "cudnnCreate");
-    build(*p, handle);
-    cudnnDestroy(handle);
+    build(*p, leased_handle(nullptr).get());
     plans_.push_back(std::move(p));
     return *plans_.back();
   }
