@@ -255,7 +255,8 @@ constexpr cu::convolution_library of_even{
     [](const cu::convolution_request& q, CUstream_st*) {
       return q.of.n % 2 == 0 ? std::string() : std::string("an odd batch");
     },
-    [](const cu::convolution_request&, const runtime::convolution_pointers&, void*, CUstream_st*) {}};
+    [](const cu::convolution_request&, const runtime::convolution_pointers&, void*, CUstream_st*) {},
+    [](const cu::convolution_request&) { return false; }};
 struct registered {
   const cu::convolution_library* const before = cu::used_convolution_library();
   explicit registered(const cu::convolution_library* l) {

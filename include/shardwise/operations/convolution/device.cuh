@@ -37,7 +37,7 @@ struct convolution_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, context& ctx) {
     if (k.size() == 0) return;
-    if (!convolution_launches::run_library<X, Weight, Y>(k, ctx))
+    if (!convolution_launches::take_library<X, Weight, Y>(k, ctx))
       convolve<Result>(host::blocks_of(k, X, Weight, Y), k, ctx.stream);
   }
   template <class T>

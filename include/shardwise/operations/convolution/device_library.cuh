@@ -27,33 +27,37 @@ __global__ void __launch_bounds__(256) copy_block(const __grid_constant__ convol
 
 inline bool allows_tf32(const context& ctx) { return ctx.plans && ctx.plans->allows_tf32(); }
 
-// Has a library's plan built, if one takes the call.
+template <class Call>
+void run_library(const Call& call, const convolution_library& library, cudaStream_t stream) {
+  call.run(
+      [&](const convolution_detail::library_block& b, const auto* from, auto* to, bool back) {
+        const std::int64_t size = b.elements(), blocks = (size + 255) / 256;
+        copy_block<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(
+            b, from, to, back, call.is_channels_last(), size);
+        check_launch("conv2d: a copy in another memory format");
+      },
+      [&](const runtime::convolution_pointers& p, void* workspace) { library.run(call.request(), p, workspace, stream); });
+}
+
+// Has a library's plan built, if one takes the call, and run once where it never was: on what lies there, into a result that each run of
+// the program writes.
 template <int X, int Weight, int Y, class T>
 void prepare_library(const kernel_arguments<T>& k, context& ctx) {
   if constexpr (is_floating_element<T>) {
     if (k.size() == 0) return;
     const convolution_detail::library_call<X, Weight, Y, T> call(k, allows_tf32(ctx));
-    convolution_library_for(call.request());
+    const convolution_library* const library = convolution_library_for(call.request());
+    if (library && !library->has_run(call.request())) run_library(call, *library, ctx.stream);
   }
 }
 // Whether a library has queued it.
 template <int X, int Weight, int Y, class T>
-bool run_library(const kernel_arguments<T>& k, context& ctx) {
+bool take_library(const kernel_arguments<T>& k, context& ctx) {
   if constexpr (is_floating_element<T>) {
     const convolution_detail::library_call<X, Weight, Y, T> call(k, allows_tf32(ctx));
     const convolution_library* const library = convolution_library_for(call.request(), ctx.stream);
-    if (!library) return false;
-    call.run(
-        [&](const convolution_detail::library_block& b, const T* from, T* to, bool back) {
-          const std::int64_t size = b.elements(), blocks = (size + 255) / 256;
-          copy_block<T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, ctx.stream>>>(
-              b, from, to, back, call.is_channels_last(), size);
-          check_launch("conv2d: a copy in another memory format");
-        },
-        [&](const runtime::convolution_pointers& p, void* workspace) {
-          library->run(call.request(), p, workspace, ctx.stream);
-        });
-    return true;
+    if (library) run_library(call, *library, ctx.stream);
+    return library != nullptr;
   }
   return false;
 }

@@ -32,6 +32,8 @@ struct convolution_library {
   std::string (*refusal)(const convolution_request&, CUstream_st* stream);
   // Runs what it takes on the stream and allocates nothing.
   void (*run)(const convolution_request&, const runtime::convolution_pointers&, void* workspace, CUstream_st* stream);
+  // Whether it has run what it takes on the current device: a first run may load code, which a capture forbids.
+  bool (*has_run)(const convolution_request&);
 };
 
 // --- which one runs -------------------------------------------------------------------------------------------------------

@@ -130,7 +130,9 @@ inline void run(const convolution_request& r, const runtime::convolution_pointer
   run_plan(of, blocks, workspace, stream, "convolution");
 }
 
-inline constexpr convolution_library convolution{&name, &refusal, &run};
+inline bool has_run(const convolution_request& r) { return plan_of(r, nullptr).ran; }
+
+inline constexpr convolution_library convolution{&name, &refusal, &run, &has_run};
 
 // When the program begins.
 inline const bool convolution_registered = (use_convolution_library(&convolution), true);

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 #include <cudnn_frontend.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -84,6 +85,7 @@ struct plan {
   std::shared_ptr<fe::graph::Graph> graph;
   std::int64_t bytes = 0;  // of workspace
   std::string why;
+  mutable std::atomic<bool> ran{false};
 };
 
 // All plans of a process for one kind of operation. None is ever destroyed: a captured step reads a plan's kernels for as long as it is
@@ -135,6 +137,7 @@ void run_plan(const plan<Request>& p, std::unordered_map<std::int64_t, void*>& b
   const leased_handle handle(stream);
   fe::error_t e = p.graph->execute(handle.get(), blocks, workspace);
   if (e.is_bad()) throw device_error(std::string(what) + " by " + name() + " (" + text_of(p.request) + ")", e.get_message());
+  p.ran = true;
 }
 
 }  // namespace shardwise::inline v0_1::cuda::cudnn

@@ -19,7 +19,7 @@ namespace shardwise::inline v0_1 {
 // Specialise it for what is not elementwise: `run(arguments, stream)` with kernel_arguments<T>, whose pointers are the device's,
 // launches on the stream and neither waits nor allocates: the step is captured as one graph. One that takes a cuda::context& in the
 // stream's place has the stream there, and how products are computed. One that has `prepare(arguments, context)` is called so before the
-// call is captured, and whenever its extents have changed since: what a capture forbids is made there.
+// call is captured, and whenever its extents have changed since: what a capture forbids is made there. It writes no more than run does.
 template <const custom_operation& Op>
 struct device_kernel;
 template <const custom_operation& Op>
