@@ -214,6 +214,8 @@ const sizes problems[] = {
     {1, 1, 11, 9, 1, 5, 5, with(1, 2)},          // one channel
     {2, 3, 30, 26, 16, 7, 7, with(2, 3)},        // a first one
     {2, 4, 8, 9, 6, 3, 2, {{2, 1}, {1, 0}, {1, 2}, 1, {0, 0}, {0, 1}}},  // height and width with options of their own
+    // windows that see none of the image, as the gradient of a cut one has
+    {2, 4, 5, 6, 6, 3, 3, {{2, 1}, {3, 1}, {1, 1}, 1, {0, 0}, {-2, 0}}},
 };
 
 TEST_CASE("cuDNN's convolutions are registered when the program begins") {
@@ -373,6 +375,52 @@ TEST_CASE("programs on a GPU: convolutions by cuDNN, of float and of TF32") {
 TEST_CASE("programs on a GPU: a batch of run-time size has its plans built before its capture, of no images, too") {
   if (!has_gpu()) return;
   compare<float, sw::dyn<7>, sw::cuda_backend>({7, 3, 0, 5, 1, 7}, 1e-5);
+}
+
+// Height cut over two ranks: blocks with rows of the other one, padding at one end alone.
+struct rows : sw::axis<2> {};
+template <int Stride>
+struct windows {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<sw::convolution_options{.stride = Stride, .padding = 1}>(x, w);
+  }
+};
+template <int Stride, class Backend>
+using cut_step = sw::gradient_step<windows<Stride>, sw::mesh<rows>,
+                                   sw::inputs<sw::input_tensor<double, sw::shape<2, 4, 11, 8>, sw::on<rows, sw::shard<2>>>,
+                                              sw::input_tensor<double, sw::shape<6, 4, 3, 3>, sw::on<rows, sw::reduced>>>,
+                                   sw::wrt<0, 1>, sw::pipeline<>, Backend>;
+template <class Step, class Rank>
+std::vector<double> run_cut(Rank& rank) {
+  sw::executor<Step, Rank> ex(rank);
+  ex.set_input(0, some<double>(2 * 4 * 88, 0));
+  ex.set_input(1, some<double>(6 * 36, 1));
+  ex.run(sw::step_env{});
+  std::vector<double> all;
+  for (int k = 0; k < 3; ++k) {
+    const auto block = ex.template output<double>(k);
+    for (std::size_t i = 0; i < block.size(); ++i) all.push_back(block[i]);
+  }
+  return all;
+}
+template <int Stride>
+void compare_cut() {
+  std::vector<double> on_host[2], on_device[2];
+  sw::launch<sw::mesh<rows>>([&](auto& rank) { on_host[rank.index()] = run_cut<cut_step<Stride, sw::host_backend>>(rank); });
+  cu::clear_convolution_report();
+  sw::launch_cuda<sw::mesh<rows>>(
+      [&](auto& rank) { on_device[rank.index()] = run_cut<cut_step<Stride, sw::cuda_backend>>(rank); });
+  INFO(cu::convolution_report());
+  CHECK(says(": cuDNN "));
+  for (int r = 0; r < 2; ++r) {
+    REQUIRE(on_device[r].size() == on_host[r].size());
+    CHECK(convolving::apart(on_device[r], on_host[r]) < 1e-12);
+  }
+}
+TEST_CASE("programs on 2 GPUs: an image cut in height, with the other rank's rows as halos") {
+  if (!test::on_devices::has(2)) return;
+  compare_cut<1>();
+  compare_cut<2>();
 }
 
 }  // namespace convolution_cudnn
