@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shardwise_add_cudnn(): the target shardwise::cudnn, for the project and for the installed package. Linking it registers cuDNN's
-# attention in a program. Its one source, a line that is written into the build folder, takes a compiler a minute and 2 GB; it is
+# attention and convolutions in a program. Its one source, two lines that are written into the build folder, takes a compiler a minute and 2 GB; it is
 # compiled once for a build folder, and its object goes into every program that links the target. Where cuDNN or the header-only
 # front end (https://github.com/NVIDIA/cudnn-frontend) is not found, there is no target, and what is missing is said by a
 # warning or, in shardwise_add_cudnn(RESULT), by the variable RESULT.
@@ -41,7 +41,8 @@ function(shardwise_add_cudnn)
   endif()
 
   set(source ${CMAKE_CURRENT_BINARY_DIR}/shardwise_cudnn.cpp)
-  file(CONFIGURE OUTPUT ${source} CONTENT "#include <shardwise/runtime/cuda/cudnn/attention.hpp>\n")
+  file(CONFIGURE OUTPUT ${source} 
+       CONTENT "#include <shardwise/runtime/cuda/cudnn/attention.hpp>\n#include <shardwise/runtime/cuda/cudnn/convolution.hpp>\n")
   if(TARGET shardwise_cuda) # within the project
     set(cuda shardwise_cuda)
   else()

@@ -55,7 +55,7 @@ class Shardwise(ConanFile):
     def validate(self):
         check_min_cppstd(self, 20)
         if self.options.with_cudnn and not self.options.with_cuda:
-            raise ConanInvalidConfiguration("with_cudnn is given without with_cuda: cuDNN's attention runs on GPUs, so give both")
+            raise ConanInvalidConfiguration("with_cudnn is given without with_cuda: cuDNN's convolutions and attention run on GPUs, so give both")
 
     def package_id(self):
         # no compiler has a part in the package, and which components it has is in its options

@@ -33,7 +33,10 @@ CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
 LAUNCHER = "unit/runtime/launcher.cpp"
 LIBRARY = "runtime/cuda/attention_library.hpp"
+REGISTRY = "runtime/cuda/library_registry.hpp"
 LIBRARY_BYTES = "operations/attention/library_bytes.hpp"
+REQUEST = "operations/convolution/device_request.hpp"
+CONVOLUTIONS = "unit/runtime/convolution_library.cpp"
 BY_LIBRARY = "unit/runtime/attention_library.cpp"
 BYTES_OF_LIBRARY = "static/operations/attention_library.cpp"
 PRODUCTS = "unit/runtime/cuda/product_table.cpp"
@@ -71,9 +74,19 @@ MUTANTS = [
     ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
      (GEMM_UNIT,)),
     ("attention: a library is asked about dropped weights", LIBRARY, "if (r.dropped) return", "if (r.dropped && r.biased) return", (BY_LIBRARY,)),
-    ("attention: the report counts questions", LIBRARY, "at->calls += stream ? 1 : 0;", "at->calls += 1;", (BY_LIBRARY,)),
-    ("attention: a library turned off is the last one still in the report", LIBRARY, "return x.request == r && x.by == by;",
+    ("attention: the report counts questions", REGISTRY, "at->calls += stream ? 1 : 0;", "at->calls += 1;", (BY_LIBRARY,)),
+    ("attention: a library turned off is the last one still in the report", REGISTRY, "return x.request == r && x.by == by;",
      "return x.request == r;", (BY_LIBRARY,)),
+    ("convolution on devices: a result in another format stays in scratch", REQUEST,
+     "if (of_[written].copied) copy(of_[written], static_cast<const T*>(p[written]), at(written), true);", "", (CONVOLUTIONS,)),
+    ("convolution on devices: a library's workspace is as large as if nothing were copied", REQUEST,
+     "if (x.copied) copies += bytes_of_copy(i);", "if (x.copied) copies += 0;", (CONVOLUTIONS,)),
+    ("convolution on devices: rows behind the last window keep a library from a block", REQUEST, "behind = behind < 0 ? 0 : behind;", "",
+     (CONVOLUTIONS,)),
+    ("convolution on devices: a library is asked about rows that it would make windows of", "runtime/cuda/convolution_library.hpp",
+     "last / c.stride[d] + 1 != made[d]", "last / c.stride[d] + 1 < made[d]", (CONVOLUTIONS,)),
+    ("convolution on devices: scratch has no bound", "operations/convolution/library_bytes.hpp",
+     "return bytes < convolution_most_bytes ? bytes : convolution_most_bytes;", "return bytes;", ("static/operations/convolution_library.cpp",)),
     ("attention: the ordered adjoint's numbers are counted by queries", LIBRARY_BYTES, "2 * all_heads * tiles(e.queries) * tiles(e.keys)",
      "2 * all_heads * e.queries * tiles(e.keys)", (BYTES_OF_LIBRARY,)),
     ("attention: groups of heads need no gradients of all heads", LIBRARY_BYTES, "2 * all_heads * e.keys * (e.size + e.value_size)",

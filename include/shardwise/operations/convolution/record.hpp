@@ -3,6 +3,7 @@
 // kh, kw), y = sum over i, p, q of weight(o, i, p, q) x(n, i, oh stride - padding + p dilation, ow ...), zero outside of x.
 #pragma once
 
+#include <shardwise/operations/convolution/library_bytes.hpp>
 #include <shardwise/operations/convolution/scratch.hpp>
 #include <shardwise/propagation/halo.hpp>
 #include <shardwise/propagation/operation.hpp>
@@ -159,6 +160,18 @@ constexpr std::int64_t scratch_of_convolution_dw(const op_attr& v, const spec* c
   });
 }
 
+// Of a library's kernels (runtime/cuda/convolution_library.hpp), linked or not, since a plan knows no linker. It is the same for
+// the three: which of the blocks is the weight, Weight says, -1 that it is the result.
+template <int Weight>
+constexpr std::int64_t device_scratch_of_convolution(const op_attr&, const spec* const* in, int, const spec& out) {
+  const auto elements = [](const spec& s) {
+    const largest_block b(s);
+    return b.extent[0] * b.extent[1] * b.extent[2] * b.extent[3];
+  };
+  const std::int64_t weight = elements(Weight < 0 ? out : *in[1]);
+  return convolution_library_bytes(out.type, elements(*in[0]), weight, elements(Weight < 0 ? *in[1] : out));
+}
+
 // Height and width of images are cut, too, where ranks have the halos of their shares. Halo: the first operand's or the second's.
 enum class halo_of : std::uint8_t { image, cotangent, second_image };
 template <halo_of Halo>
@@ -192,6 +205,7 @@ inline constexpr operation convolution = [] {
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
   o.host_scratch = &scratch_of_convolution;
+  o.device_scratch = &device_scratch_of_convolution<1>;
   return o;
 }();
 inline constexpr operation convolution_dx = [] {
@@ -203,6 +217,7 @@ inline constexpr operation convolution_dx = [] {
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
   o.host_scratch = &scratch_of_convolution_dx;
+  o.device_scratch = &device_scratch_of_convolution<1>;
   return o;
 }();
 inline constexpr operation convolution_dw = [] {
@@ -214,6 +229,7 @@ inline constexpr operation convolution_dw = [] {
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
   o.host_scratch = &scratch_of_convolution_dw;
+  o.device_scratch = &device_scratch_of_convolution<-1>;
   return o;
 }();
 

@@ -3,18 +3,13 @@
 // the library's own kernels ran. Free of CUDA headers and of any library's: shardwise::cudnn registers one (cudnn/attention.hpp).
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include <shardwise/operations/attention/library_bytes.hpp>
+#include <shardwise/runtime/cuda/library_registry.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/dtype.hpp>
-
-struct CUstream_st;  // what a cudaStream_t points to
 
 namespace shardwise::inline v0_1::cuda {
 
@@ -69,35 +64,17 @@ inline std::int64_t workspace_of(const attention_request& r) {
 
 // --- which one runs -------------------------------------------------------------------------------------------------------
 
-namespace attention_registry {  // not `detail`: with kernels before it that would be the one in their inline namespace
-
-struct record {
-  attention_request request;
-  std::string by, why;  // why: no library took it
-  std::int64_t calls = 0;
-};
-struct state {
-  std::atomic<const attention_library*> library{nullptr};
-  std::atomic<bool> ordered{true};
-  std::mutex mutex;
-  std::vector<record> records;
-};
-inline state& get() {
-  static state* const one = new state;  // outlives every executor
-  return *one;
-}
-
-}  // namespace attention_registry
+using attention_registry = library_registry<attention_request, attention_library>;
 
 // What attention of two-byte elements runs by from now on where it can; null: the library's own kernels. A program that links
 // shardwise::cudnn has it registered when main begins. Steps that are captured keep what they were captured with.
-inline void use_attention_library(const attention_library* library) { attention_registry::get().library = library; }
-inline const attention_library* used_attention_library() { return attention_registry::get().library; }
+inline void use_attention_library(const attention_library* library) { attention_registry::get().use(library); }
+inline const attention_library* used_attention_library() { return attention_registry::get().used(); }
 
 // Whether a library's adjoints add in one order, as they do unless told otherwise. Without it they may be faster, and two runs of a
 // step may differ in their last bits. For executors that are made from now on.
-inline void order_attention_adjoints(bool ordered) { attention_registry::get().ordered = ordered; }
-inline bool are_attention_adjoints_ordered() { return attention_registry::get().ordered; }
+inline void order_attention_adjoints(bool ordered) { attention_registry::get().order(ordered); }
+inline bool are_attention_adjoints_ordered() { return attention_registry::get().is_ordered(); }
 
 // "adjoint of bfloat16, batch 16, heads 12, 1024 queries, 1024 keys, size 64, causal, ordered".
 inline std::string text_of(const attention_request& r) {
@@ -131,35 +108,12 @@ inline std::string common_refusal(const attention_request& r) {
 // The registered library if it takes the request; null: the caller's own kernel is to run on the stream. Says so to
 // attention_report. Without a stream it asks in advance.
 inline const attention_library* attention_library_for(const attention_request& r, CUstream_st* stream = nullptr) {
-  const attention_library* const library = used_attention_library();
-  std::string why = common_refusal(r);
-  if (why.empty()) why = library ? library->refusal(r, stream) : "no library is linked (shardwise::cudnn)";
-  const std::string by = why.empty() ? library->name() : "own kernel";
-  attention_registry::state& state = attention_registry::get();
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  auto at = std::find_if(state.records.begin(), state.records.end(),
-                         [&](const attention_registry::record& x) { return x.request == r && x.by == by; });
-  if (at == state.records.end()) at = state.records.insert(at, {r, by, why, 0});
-  at->calls += stream ? 1 : 0;
-  return why.empty() ? library : nullptr;
+  return attention_registry::get().library_for(r, common_refusal(r), stream);
 }
 
 // A line for each distinct attention that was launched or captured in this process: what it is, what ran it, and if that was the
-// library's own kernel, why. Replays of a captured step launch nothing anew. Price of the record: a look-up for each launch that is
-// not a replay.
-inline std::string attention_report() {
-  attention_registry::state& state = attention_registry::get();
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  std::string all;
-  for (const attention_registry::record& x : state.records)
-    all += text_of(x.request) + ": " + x.by + (x.why.empty() ? "" : " (" + x.why + ")") + ", " + std::to_string(x.calls) +
-           (x.calls == 1 ? " call\n" : " calls\n");
-  return all;
-}
-inline void clear_attention_report() {
-  attention_registry::state& state = attention_registry::get();
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  state.records.clear();
-}
+// library's own kernel, why. Replays of a captured step launch nothing anew.
+inline std::string attention_report() { return attention_registry::get().report(); }
+inline void clear_attention_report() { attention_registry::get().clear(); }
 
 }  // namespace shardwise::inline v0_1::cuda

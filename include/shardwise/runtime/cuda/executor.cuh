@@ -399,6 +399,8 @@ class executor<Step, cuda_rank<Mesh>>
     for (int part = 0; part < parts; ++part) capture(part);
   }
   void capture(int part) {
+    for (std::size_t i = part_begin(part); i < part_end(part); ++i)
+      cuda::prepare_call<Step>(work_[i], state_.of_stream(schedule_[i].stream));
     rank_->barrier();
     cuda::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     cudaGraph_t captured = nullptr;

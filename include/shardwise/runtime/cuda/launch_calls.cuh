@@ -56,6 +56,16 @@ void check_compiled(const Calls& calls, int rank) {
   }
 }
 
+// Makes what a call needs and a capture forbids.
+template <class Step>
+void prepare_call(const call& c, context& ctx) {
+  if (communicates(c.kind)) return;
+  const auto& g = runtime::program_source<Step>::program;
+  const node& n = g.nodes[c.node];
+  if (n.op != op_code::custom) return;
+  if (const launcher f = custom_preparer(*custom_of(g, n), kernel_type(g, n))) f(c, ctx);
+}
+
 // Launches a call that computes, or `count` neighbours that go out together (passes::starts_together).
 template <class Step>
 void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) {

@@ -1,126 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN's attention, registered as this program's attention library. Include it in exactly one source of a program, compiled apart
-// (it has cuDNN's front end in it); CMake's shardwise::cudnn does that. Nothing else includes it.
+// (it has cuDNN's front end in it), with convolution.hpp beside it; CMake's shardwise::cudnn does that. Nothing else includes it.
 //
 // Differences to the library's own kernels: sums are cuDNN's, so bits differ from theirs; keys that a query does not see have the
 // weight 0 and are multiplied by it where they share a tile with keys that it sees, so that no number (NaN) among such values reaches
 // the result.
 #pragma once
 
-#include <shardwise/runtime/cuda/cudnn/plans.hpp>
+#include <shardwise/runtime/cuda/cudnn/attention_graphs.hpp>
 
-#include <mutex>
 #include <unordered_map>
-#include <vector>
 
 namespace shardwise::inline v0_1::cuda::cudnn {
 
-// A request that was met on a device: its plan, or why there is none.
-struct plan {
-  int device = 0;
-  attention_request request;
-  std::shared_ptr<fe::graph::Graph> graph;
-  std::int64_t bytes = 0;  // of workspace
-  std::string why;
-};
+// What the program's arena has for it was settled when it was compiled.
+inline void require_bytes(const plan<attention_request>& p) {
+  const attention_request& r = p.request;
+  const std::int64_t most = r.adjoint ? operations::attention_library_call_bytes(r.extents, r.ordered)
+                                      : operations::attention_library_forward_bytes;
+  if (p.bytes > most)
+    throw std::runtime_error("shardwise: attention by cuDNN " + version() + ": " + text_of(r) + " wants " +
+                             std::to_string(p.bytes) + " bytes of workspace; programs are planned with at most " +
+                             std::to_string(most) +
+                             " (operations/attention/library_bytes.hpp): use another version of cuDNN, or call "
+                             "use_attention_library(nullptr) before the executor is made");
+}
 
-// All plans of a process, and handles for the threads that run them. None is ever destroyed: a captured step reads a plan's kernels
-// for as long as it is replayed, and at the end of a process CUDA may be gone before statics are.
-class library {
- public:
-  static library& get() {
-    static library* const one = new library;
-    return *one;
-  }
-
-  // Builds it unless it is known. Price: some ten milliseconds to seconds, once for each distinct request and device.
-  const plan& plan_of(const attention_request& r, CUstream_st* stream) {
-    const int device = current_device();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& p : plans_)
-      if (p->device == device && p->request == r) return *p;
-    if (stream) refuse_capture(r, stream);
-    plans_.push_back(built(r, device));
-    return *plans_.back();
-  }
-
-  // A handle on the stream, for one thread at a time.
-  class leased {
-   public:
-    explicit leased(CUstream_st* stream) : device_(current_device()) {
-      library& l = get();
-      {
-        const std::lock_guard<std::mutex> lock(l.mutex_);
-        auto& free = l.handles_[device_];
-        if (!free.empty()) {
-          handle_ = free.back();
-          free.pop_back();
-        }
-      }
-      if (!handle_) check(cudnnCreate(&handle_), "cudnnCreate");
-      check(cudnnSetStream(handle_, stream), "cudnnSetStream");
-    }
-    leased(const leased&) = delete;
-    leased& operator=(const leased&) = delete;
-    ~leased() {
-      library& l = get();
-      const std::lock_guard<std::mutex> lock(l.mutex_);
-      l.handles_[device_].push_back(handle_);
-    }
-    cudnnHandle_t get_handle() const { return handle_; }
-
-   private:
-    int device_;
-    cudnnHandle_t handle_ = nullptr;
-  };
-
- private:
-  static int current_device() {
-    int device = 0;
-    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-    return device;
-  }
-  static void refuse_capture(const attention_request& r, cudaStream_t stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cuda::check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-    if (status != cudaStreamCaptureStatusNone)
-      throw std::logic_error("shardwise: attention by cuDNN: the plan of " + text_of(r) +
-                             " is to be built while its stream is captured, which CUDA forbids; run the call once, or ask "
-                             "attention_library_for, before the capture begins");
-  }
-  static std::unique_ptr<plan> built(const attention_request& r, int device) {
-    auto p = std::make_unique<plan>();
-    p->device = device;
-    p->request = r;
-    p->why = refusal_of(r);
-    if (!p->why.empty()) return p;
-    cudnnHandle_t handle = nullptr;
-    check(cudnnCreate(&handle), "cudnnCreate");
-    p->graph = graph_of(r).get();
-    fe::error_t e = p->graph->build(handle, {fe::HeurMode_t::A});
-    if (e.is_good()) e = p->graph->get_workspace_size(p->bytes);
-    cudnnDestroy(handle);
-    if (e.is_bad()) p->why = "cuDNN " + version() + ": " + e.get_message();
-    else require_bytes(*p);
-    return p;
-  }
-  // What the program's arena has for it was settled when it was compiled.
-  static void require_bytes(const plan& p) {
-    const attention_request& r = p.request;
-    const std::int64_t most = r.adjoint ? operations::attention_library_call_bytes(r.extents, r.ordered)
-                                        : operations::attention_library_forward_bytes;
-    if (p.bytes > most)
-      throw std::runtime_error("shardwise: attention by cuDNN " + version() + ": " + text_of(r) + " wants " +
-                               std::to_string(p.bytes) + " bytes of workspace; programs are planned with at most " +
-                               std::to_string(most) +
-                               " (operations/attention/library_bytes.hpp): use another version of cuDNN, or call "
-                               "use_attention_library(nullptr) before the executor is made");
-  }
-
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<plan>> plans_;
-  std::unordered_map<int, std::vector<cudnnHandle_t>> handles_;
-};
+inline void build(plan<attention_request>& p, cudnnHandle_t handle) {
+  p.why = refusal_of(p.request);
+  if (!p.why.empty()) return;
+  p.graph = graph_of(p.request).get();
+  fe::error_t e = p.graph->build(handle, {fe::HeurMode_t::A});
+  if (e.is_good()) e = p.graph->get_workspace_size(p.bytes);
+  if (e.is_bad()) p.why = "cuDNN " + version() + ": " + e.get_message();
+  else require_bytes(p);
+}
+inline const plan<attention_request>& plan_of(const attention_request& r, CUstream_st* stream) {
+  return plan_cache<attention_request>::get().of(r, stream, "attention",
+                                                 [](auto& p, cudnnHandle_t handle) { build(p, handle); });
+}
 
 // --- slices of an adjoint ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +95,7 @@ inline void clear_unseen(const attention_request& r, void* gradient, const atten
                 "cudaMemset2DAsync");
 }
 
-inline void run_plan(const plan& p, const attention_pointers& a, void* workspace, cudaStream_t stream) {
+inline void run_plan(const plan<attention_request>& p, const attention_pointers& a, void* workspace, cudaStream_t stream) {
   std::unordered_map<std::int64_t, void*> of{
       {id_q, const_cast<void*>(a.q)}, {id_k, const_cast<void*>(a.k)}, {id_v, const_cast<void*>(a.v)}, {id_out, a.out}};
   if (a.lse) of[id_lse] = a.lse;
@@ -187,19 +105,15 @@ inline void run_plan(const plan& p, const attention_pointers& a, void* workspace
     of[id_dk] = a.dk;
     of[id_dv] = a.dv;
   }
-  const library::leased handle(stream);
-  fe::error_t e = p.graph->execute(handle.get_handle(), of, workspace);
-  if (e.is_bad()) throw device_error("attention by cuDNN " + version() + " (" + text_of(p.request) + ")", e.get_message());
+  run_plan(p, of, workspace, stream, "attention");
 }
 
 // --- the table --------------------------------------------------------------------------------------------------------------
 
-inline std::string name() { return "cuDNN " + version(); }
-
 inline std::string refusal(const attention_request& r, CUstream_st* stream) {
   std::string why = fills_unseen(r) ? "" : "keys that nobody sees lie apart";
   each_slice(r, [&](const attention_request& part, std::int64_t, std::int64_t) {
-    if (why.empty()) why = library::get().plan_of(part, stream).why;
+    if (why.empty()) why = plan_of(part, stream).why;
   });
   return why;
 }
@@ -207,7 +121,7 @@ inline std::string refusal(const attention_request& r, CUstream_st* stream) {
 inline void run(const attention_request& r, const attention_pointers& p, void* workspace, std::int64_t bytes,
                 CUstream_st* stream) {
   each_slice(r, [&](const attention_request& part, std::int64_t b, std::int64_t h) {
-    const plan& of = library::get().plan_of(part, stream);
+    const plan<attention_request>& of = plan_of(part, stream);
     if (!of.why.empty()) throw std::logic_error("shardwise: attention by cuDNN: " + text_of(part) + ": " + of.why);
     if (of.bytes > bytes)
       throw std::logic_error("shardwise: attention by cuDNN: " + text_of(part) + " wants " + std::to_string(of.bytes) +
@@ -223,6 +137,6 @@ inline void run(const attention_request& r, const attention_pointers& p, void* w
 inline constexpr attention_library attention{&name, &refusal, &run};
 
 // When the program begins.
-inline const bool registered = (use_attention_library(&attention), true);
+inline const bool attention_registered = (use_attention_library(&attention), true);
 
 }  // namespace shardwise::inline v0_1::cuda::cudnn

@@ -17,7 +17,9 @@
 namespace shardwise::inline v0_1 {
 
 // Specialise it for what is not elementwise: `run(arguments, stream)` with kernel_arguments<T>, whose pointers are the device's,
-// launches on the stream and neither waits nor allocates: the step is captured as one graph.
+// launches on the stream and neither waits nor allocates: the step is captured as one graph. One that takes a cuda::context& in the
+// stream's place has the stream there, and how products are computed. One that has `prepare(arguments, context)` is called so before the
+// call is captured, and whenever its extents have changed since: what a capture forbids is made there. It writes no more than run does.
 template <const custom_operation& Op>
 struct device_kernel;
 template <const custom_operation& Op>
@@ -45,6 +47,36 @@ void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
       formula_functor<Op, computed_in<T>>{host::detail::formula_parameter<Op, computed_in<T>>(c)}, ctx);
 }
 
+template <class Kernel, class T>
+void start(const kernel_arguments<T>& k, context& ctx) {
+  if constexpr (requires { Kernel::run(k, ctx); }) Kernel::run(k, ctx);
+  else Kernel::run(k, ctx.stream);
+}
+
+template <const custom_operation& Op, class T>
+host::operands<T> operands_of(const call& c) {
+  host::operands<T> q;
+  for (int k = 0; k <= max_inputs; ++k) q.p[k] = as<T>(c.p[k]);
+  constexpr int index = Op.record.indices;
+  if constexpr (index >= 0) q.index = as<std::int32_t>(c.p[index]);
+  q.has_scratch = static_cast<bool>(Op.record.device_scratch.value);
+  if (q.has_scratch) q.scratch = as<T>(c.workspace);
+  return q;
+}
+
+// Null: there is nothing to prepare.
+template <const custom_operation& Op, class T>
+constexpr launcher preparer_of() {
+  if constexpr (!has_formula<Op> && has_device_kernel<Op>) {
+    if constexpr (requires(const kernel_arguments<T>& k, context& ctx) { device_kernel<Op>::prepare(k, ctx); })
+      return [](const call& c, context& ctx) {
+        const host::operands<T> q = operands_of<Op, T>(c);
+        device_kernel<Op>::prepare(kernel_arguments<T>(c, q), ctx);
+      };
+  }
+  return nullptr;
+}
+
 template <const custom_operation& Op, class T>
 void run_custom(const call& c, context& ctx) {
   if constexpr (has_formula<Op> && Op.record.results > 1) {
@@ -52,17 +84,12 @@ void run_custom(const call& c, context& ctx) {
   } else if constexpr (has_formula<Op>) {
     map_formula<Op, T>(c, ctx, std::make_index_sequence<static_cast<std::size_t>(Op.operands.value)>{});
   } else if constexpr (has_device_kernel<Op>) {
-    host::operands<T> q;
-    for (int k = 0; k <= max_inputs; ++k) q.p[k] = as<T>(c.p[k]);
-    constexpr int index = Op.record.indices;
-    if constexpr (index >= 0) q.index = as<std::int32_t>(c.p[index]);
-    q.has_scratch = static_cast<bool>(Op.record.device_scratch.value);
-    if (q.has_scratch) q.scratch = as<T>(c.workspace);
+    const host::operands<T> q = operands_of<Op, T>(c);
     if constexpr (Op.record.results > 1) {
       const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
-      device_kernel<Op>::run(kernel_arguments<T>(c, q, &several), ctx.stream);
+      start<device_kernel<Op>>(kernel_arguments<T>(c, q, &several), ctx);
     } else {
-      device_kernel<Op>::run(kernel_arguments<T>(c, q), ctx.stream);
+      start<device_kernel<Op>>(kernel_arguments<T>(c, q), ctx);
     }
     check_launch(Op.name);
   } else {
@@ -76,6 +103,7 @@ void run_custom(const call& c, context& ctx) {
 struct custom_launchers {
   const custom_operation* operation;
   launcher of[dtypes];
+  launcher prepare[dtypes] = {};  // null where there is nothing to prepare
 };
 inline std::vector<custom_launchers>& compiled_customs() {
   static std::vector<custom_launchers> all;
@@ -86,6 +114,7 @@ template <const custom_operation& Op, class... T>
 bool compile_custom() {
   custom_launchers l{&Op, {}};
   ((l.of[static_cast<int>(dtype_v<T>)] = &detail::run_custom<Op, T>), ...);
+  ((l.prepare[static_cast<int>(dtype_v<T>)] = detail::preparer_of<Op, T>()), ...);
   compiled_customs().push_back(l);
   return true;
 }
@@ -109,6 +138,13 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
       ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
       (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
       std::string(op.name) + ") at namespace scope in one CUDA source");
+}
+
+// What is to be called before a call is captured; null: nothing.
+inline launcher custom_preparer(const custom_operation& op, dtype type) {
+  for (const custom_launchers& l : compiled_customs())
+    if (l.operation == &op && l.of[static_cast<int>(type)]) return l.prepare[static_cast<int>(type)];
+  return nullptr;
 }
 
 }  // namespace cuda

@@ -10,6 +10,7 @@
 // or of compute threads, and between kinds of processors. The same program gives the same bits from run to run.
 #pragma once
 
+#include <shardwise/runtime/host/convolution_text.hpp>
 #include <shardwise/runtime/host/onednn/plans.hpp>
 
 #include <atomic>
@@ -122,23 +123,6 @@ class library {
   std::deque<convolution_request> order_;
   std::int64_t dropped_ = 0;
 };
-
-inline std::string text_of(const convolution_request& r) {
-  const auto n = [](std::int64_t x) { return " " + std::to_string(x); };
-  const block image({r.n, r.c, r.h, r.w}, r.image);
-  std::string s = r.pass == convolution_pass::forward          ? "forward"
-                  : r.pass == convolution_pass::image_gradient ? "gradient of the image"
-                                                               : "gradient of the weight";
-  s += std::string(" of ") + name_of(r.type) + ", image" + n(r.n) + n(r.c) + n(r.h) + n(r.w) + ", kernel" + n(r.o) + n(r.i) +
-       n(r.kh) + n(r.kw);
-  if (r.stride[0] != 1 || r.stride[1] != 1) s += ", stride" + n(r.stride[0]) + n(r.stride[1]);
-  if (r.before[0] + r.before[1] + r.behind[0] + r.behind[1] > 0)
-    s += ", padding" + n(r.before[0]) + n(r.before[1]) + n(r.behind[0]) + n(r.behind[1]);
-  if (r.dilation[0] != 1 || r.dilation[1] != 1) s += ", dilation" + n(r.dilation[0]) + n(r.dilation[1]);
-  if (r.groups > 1) s += "," + n(r.groups) + " groups";
-  if (!image.contiguous) s += image.last ? ", channels-last" : ", spread";
-  return s;
-}
 
 inline bool run(const convolution_request& r, const convolution_pointers& p) {
   const std::shared_ptr<entry> e = library::get().find(r);

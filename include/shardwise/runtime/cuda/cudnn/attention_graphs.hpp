@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of cuDNN for attention and its adjoint, one for each distinct request. With cuDNN's front end, which takes a compiler a minute
-// and 2 GB: included by attention.hpp beside it alone.
+// Graphs of cuDNN for attention and its adjoint, one for each distinct request. Included by attention.hpp beside it alone.
 #pragma once
-
-#include <cudnn.h>
-#include <cudnn_frontend.h>
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <shardwise/runtime/cuda/attention_library.hpp>
-#include <shardwise/runtime/cuda/error.hpp>
+#include <shardwise/runtime/cuda/cudnn/plan_cache.hpp>
 
 namespace shardwise::inline v0_1::cuda::cudnn {
-
-namespace fe = cudnn_frontend;
-
-inline void check(cudnnStatus_t status, const char* call) {
-  if (status != CUDNN_STATUS_SUCCESS) throw device_error(call, cudnnGetErrorString(status));
-}
-
-inline std::string version() {
-  const std::size_t v = cudnnGetVersion();
-  return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100);
-}
 
 // Numbers by which a graph knows its tensors.
 enum tensor_id : std::int64_t { id_q = 1, id_k, id_v, id_out, id_lse, id_dout, id_dq, id_dk, id_dv };
