@@ -8,6 +8,44 @@ import sys
 import tempfile
 
 
+def generation(program, scratch, failures):
+    """A model trained by a few steps goes on from a prompt: with a cache as without one, by seed, and not without a checkpoint."""
+    out = os.path.join(scratch, "generating")
+    kept = os.path.join(out, "checkpoints")
+
+    def said(*more):
+        run = subprocess.run([program, "--out", out, *more], capture_output=True, text=True, timeout=300, cwd=scratch)
+        return run.returncode, run.stdout, run.stderr
+
+    code, _, errors = said("--generate", "std::")
+    if code != 2 or "there is no checkpoint" not in errors or "--save" not in errors or os.path.exists(out):
+        failures.append(f"generating without a checkpoint: exit code {code}, {errors!r}")
+    code, _, errors = said("--steps", "12", "--save", kept)
+    if code != 0:
+        failures.append(f"twelve steps before generating: exit code {code}: {errors}")
+        return
+
+    def text(*more):  # 150 bytes behind the prompt are more than the model's context of 128
+        code, shown, errors = said("--generate", "namespace std", "--max-new-tokens", "150", *more)
+        end = shown.rfind("\n\nby ")
+        if code != 0 or end < 0 or not shown.startswith("namespace std") or "tokens/s" not in shown[end:] or "step 12" not in shown[end:]:
+            failures.append(f"generating with {more}: exit code {code}, {shown!r}, {errors}")
+        return shown[:end]
+
+    drawn = text("--seed", "5")
+    if len(drawn) != 163:
+        failures.append(f"{len(drawn)} bytes were generated and shown, not 13 and 150")
+    for options in (("--seed", "5"), ("--seed", "5", "--top-k", "4"), ("--temperature", "0")):
+        if text(*options) != text(*options, "--no-cache"):
+            failures.append(f"generating with {options} differs with and without a cache")
+    if text("--seed", "5") != drawn or text("--seed", "5", "--resume", kept, "--threads", "2") != drawn:
+        failures.append("generating again gives another text")
+    if text("--seed", "6") == drawn:
+        failures.append("another seed generates the same text")
+    if sorted(os.listdir(out)) != ["checkpoints", "loss.csv", "loss.svg", "summary.json"]:
+        failures.append(f"generating left {sorted(os.listdir(out))}")
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     failures = []
@@ -70,9 +108,10 @@ def main():
                 failures.append(f"summary.json has the keys {keys}")
             if "\r" in run.stdout:
                 failures.append("a progress bar was drawn though the output is no terminal")
+        generation(program, scratch, failures)
     for failure in failures:
         print("FAILED", failure)
-    print(f"{len(cases) + 2 - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(cases) + 3 - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

@@ -39,7 +39,7 @@ struct kv_cache : module<kv_cache<Batch, Positions, Heads, Size, Options, Bound>
 
  private:
   template <class X, class Y>
-  static constexpr auto type_as(const X& x, const Y& y) {
+  static constexpr auto type_as(const X& x, const Y&) {
     if constexpr (!detail::resolved<X, Y>) return x;
     else if constexpr (X::sp.type == Y::sp.type) return x;
     else return cast<element_t<Y::sp.type>>(x);

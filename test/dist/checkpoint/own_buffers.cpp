@@ -41,8 +41,9 @@ struct task {
   constexpr auto operator()(const auto& model, const auto& x) const { return model(x); }
 };
 template <int Extra, int N>
-using program = sw::forward_step<model_of<Extra>::template model, task, sw::plan<sw::at<"out", sw::colwise<tp<N>, 1, sw::output<sw::replicate>>>>,
-                                 sw::mesh<tp<N>>, sw::pipeline<>, double>;
+using program = sw::forward_step<model_of<Extra>::template model, task,
+                                 sw::plan<sw::at<"out", sw::colwise<tp<N>, 1, sw::output<sw::replicate>>>>, sw::mesh<tp<N>>,
+                                 sw::pipeline<>, double>;
 
 TEST_CASE("load: weights alone, into a program with buffers of its own") {
   const folder scratch;
@@ -59,7 +60,8 @@ TEST_CASE("load: weights alone, into a program with buffers of its own") {
   sw::launch<sw::mesh<tp<3>>>([&](auto& rank) {
     using numbers = std::vector<double>;
     sw::executor<program<4, 3>> ex(rank);
-    CHECK(thrown([&] { sw::load(ex, scratch.path(), {.contents = sw::load_contents::parameters}); }).find("has no 'kept'") != std::string::npos);
+    CHECK(thrown([&] { sw::load(ex, scratch.path(), {.contents = sw::load_contents::parameters}); }).find("has no 'kept'") !=
+          std::string::npos);
     CHECK(sw::load(ex, scratch.path(), {.contents = sw::load_contents::weights}).step == 1);
     CHECK(ex.full_parameter("out.weight") == weight);
     CHECK(ex.full_buffer("kept") == numbers(4, 1));

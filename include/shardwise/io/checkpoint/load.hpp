@@ -148,7 +148,10 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
       if (f % static_cast<std::size_t>(rank.size()) == static_cast<std::size_t>(rank.index())) (void)reader->file(f);
     all_read.read([&](std::size_t k, const runtime::layout& l, auto* to) { reader->read(number[k], l, to); });
     storage::check_shared_counts(leaves, all_read.blocks, found.path);
-    return found.path + " " + storage::checksum_text(chosen->index) + (states ? "" : weights ? ", its weights alone" : ", its parameters alone");
+    return found.path + " " + storage::checksum_text(chosen->index) +
+           (states    ? ""
+            : weights ? ", its weights alone"
+                      : ", its parameters alone");
   };
   try {
     const std::vector<std::string> indices = storage::together(rank, "load", read);
