@@ -46,6 +46,36 @@ def generation(program, scratch, failures):
         failures.append(f"generating left {sorted(os.listdir(out))}")
 
 
+def evaluation(program, scratch, failures):
+    """Looking at held-out text changes no step, and --patience ends where the figures say that it does."""
+
+    def run_to(name, *more):
+        out = os.path.join(scratch, name)
+        run = subprocess.run([program, "--out", out, *more], capture_output=True, text=True, timeout=300, cwd=scratch)
+        if run.returncode != 0:
+            failures.append(f"{more}: exit code {run.returncode}: {run.stderr}")
+            return "", [], []
+        read = lambda file: [line.split(",") for line in open(os.path.join(out, file)).read().splitlines()[1:]]
+        has = os.path.exists(os.path.join(out, "held_out.csv"))
+        return run.stdout, read("loss.csv"), read("held_out.csv") if has else None
+
+    _, plain, none = run_to("plain", "--steps", "7")
+    shown, looked, held = run_to("looked", "--steps", "7", "--evaluate-every", "3")
+    if plain != looked or not plain:
+        failures.append("the losses are others where held-out text is evaluated between the steps")
+    if none is not None or [row[0] for row in held] != ["3", "6"]:
+        failures.append(f"held_out.csv has {held}, and {none} where nothing was evaluated")
+    if held and f"held out {float(held[-1][1]):.3f}" not in shown:
+        failures.append("the progress line does not show the held-out loss")
+    shown, losses, held = run_to("patient", "--steps", "60", "--evaluate-every", "1", "--patience", "1")
+    figures = [float(row[1]) for row in held]
+    stops = next((k for k in range(1, len(figures)) if figures[k] >= min(figures[:k])), None)
+    if not figures or len(losses) != len(figures) or (stops is None) != (len(figures) == 60) or stops not in (None, len(figures) - 1):
+        failures.append(f"--patience 1 made {len(losses)} of 60 steps with held-out losses {figures}")
+    elif stops is not None and f"ended behind step {stops + 1}:" not in shown:
+        failures.append("--patience does not say that it ended the training")
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     failures = []
@@ -109,9 +139,10 @@ def main():
             if "\r" in run.stdout:
                 failures.append("a progress bar was drawn though the output is no terminal")
         generation(program, scratch, failures)
+        evaluation(program, scratch, failures)
     for failure in failures:
         print("FAILED", failure)
-    print(f"{len(cases) + 3 - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(cases) + 4 - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

@@ -34,6 +34,8 @@ struct options {
   std::filesystem::path save;   // empty: nothing is saved
   std::size_t save_every = 0;   // 0: at the end, and when a signal ends the run
   int keep = 2;
+  std::size_t evaluate_every = 0;      // 0: at the end alone
+  std::size_t patience = 0;            // 0: all steps are made
   std::filesystem::path resume;        // empty: from the beginning
   std::string program = "train_text";  // as it was started
   std::string generate;                // the text to go on from; empty: trains
@@ -63,6 +65,9 @@ inline constexpr std::array flags{
                   "threads that each rank on the host computes with; the losses are the same for any number (default: 1)"},
     example::flag{"--trace", "FILE",
                   "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
+    example::flag{"--evaluate-every", "N",
+                  "the loss of held-out text every N steps, too: shown, and written to held_out.csv"},
+    example::flag{"--patience", "K", "end when the held-out loss has not fallen for K evaluations in a row"},
     example::flag{"--save", "DIR",
                   "folder for checkpoints: at the end, and behind the step that SIGINT or SIGTERM finds under way"},
     example::flag{"--save-every", "N", "a checkpoint every N steps, too"},
@@ -118,6 +123,9 @@ inline options parse_options(int argc, const char* const* argv, options defaults
         if (name == "--save") result.save = value;
         if (name == "--resume") result.resume = value;
         if (name == "--save-every") result.save_every = example::parse_number<std::size_t>(name, value, 1, most_steps);
+        if (name == "--evaluate-every")
+          result.evaluate_every = example::parse_number<std::size_t>(name, value, 1, most_steps);
+        if (name == "--patience") result.patience = example::parse_number<std::size_t>(name, value, 1, most_steps);
         if (name == "--keep") result.keep = example::parse_number<int>(name, value, 1, 1'000'000);
         if (name == "--steps") result.steps = example::parse_number<std::size_t>(name, value, 1, most_steps);
         if (name == "--seed")
@@ -143,6 +151,8 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       });
   if (result.save_every > 0 && result.save.empty())
     throw usage_error("--save-every needs a folder to save into: --save DIR.");
+  if (result.patience > 0 && result.evaluate_every == 0)
+    throw usage_error("--patience counts evaluations: say how often there is one, with --evaluate-every N.");
   if (!result.generate.empty() && (!result.save.empty() || !result.trace.empty()))
     throw usage_error("--generate trains nothing, so there is nothing for --save or --trace: leave them out.");
   if (result.threads > 1 && result.backend == "cuda")

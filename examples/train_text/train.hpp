@@ -83,6 +83,27 @@ inline std::vector<std::size_t> held_out_starts(std::size_t bytes) {
   return starts;
 }
 
+// Batches that an evaluation during training takes of those, spread over them as evenly.
+inline constexpr std::size_t evaluated_batches = 8;
+
+// Bits per byte of `batches` batches of the spans. Judge: a program by the training's weights where they lie, so that looking changes nothing.
+template <class Judge>
+double held_out_bits(Judge& judge, const std::vector<std::uint8_t>& text, const std::vector<std::size_t>& starts,
+                     std::size_t batches) {
+  const std::size_t all = starts.size() / size::batch, count = std::min(batches, all);
+  batch b;
+  double total = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t first = k * all / count * size::batch;
+    for (std::size_t r = 0; r < size::batch; ++r) b.take(text, r, starts[first + r]);
+    judge.set_input(0, b.in);
+    judge.set_input(1, b.next);
+    judge.run({});
+    total += judge.loss();
+  }
+  return total / static_cast<double>(count) / std::log(2.0);
+}
+
 // What every plan costs, side by side, with a mark at `mine`.
 inline std::string compared_plans(std::string_view mine) {
   std::string out = "  plan     bytes sent a step  bytes of memory a rank\n";
@@ -145,7 +166,7 @@ int train_at(const options& o) {
   require_at_least(text.held_out, size::batch * (size::time + 1), "the held-out text");
   std::optional<output_folder>
       out;  // of processes the one that speaks has it: whoever makes a folder and writes nothing removes it
-  if (!silent) out.emplace(o.out);
+  if (!silent) out.emplace(o.out, o.evaluate_every > 0);
   if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
     throw usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
   std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size()
@@ -153,7 +174,7 @@ int train_at(const options& o) {
             << " files held out\n"
             << std::flush;
 
-  std::vector<loss_point> curve;
+  std::vector<loss_point> curve, evaluations;
   example::progress bar(o.steps, tokens_per_step, "tokens");
   const stop_request stop(!o.save.empty());
   int ended_by = 0;  // a signal
@@ -168,18 +189,21 @@ int train_at(const options& o) {
     if constexpr (requires { rank.compute_threads(o.threads); }) rank.compute_threads(o.threads);
     sw::executor<step, rank_type> run(rank);
     std::size_t first = 1;
+    example::early_stopping patience{.patience = static_cast<std::int64_t>(o.patience)};
     if (o.resume.empty()) {
       run.initialise(o.seed);
     } else {
       const sw::loaded_checkpoint saved = sw::load(run, o.resume.string());
       const std::string note = check_resumed(o, saved, text.train);
       first = static_cast<std::size_t>(saved.step) + 1;
+      patience = resumed(patience, saved);
       if (speaks) {
         std::cout << "going on behind step " << saved.step << " with " << saved.path << ", saved on " << saved.mesh << "\n"
                   << note;
         bar.start_at(first - 1);
       }
     }
+    sw::executor<score, rank_type> judge(rank, run);  // by run's weights, where they lie
     batch b;
     sw::step_env env;
     env.seed = o.seed;
@@ -198,21 +222,35 @@ int train_at(const options& o) {
         run.record(&timelines[static_cast<std::size_t>(rank.index())]);
       if (s == first_traced + traced_steps) run.record(nullptr);
       run.run(env);
-      if (speaks) {
-        const double bits = run.loss() / std::log(2.0);
-        if (!std::isfinite(bits))
-          throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
-        curve.push_back({s, bits});
-        bar.update(s, loss_words(bits));
+      const double bits = run.loss() / std::log(2.0);
+      if (speaks && !std::isfinite(bits))
+        throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
+      bool enough = false;
+      const auto evaluate = [&] {
+        const double held = held_out_bits(judge, text.held_out, starts, evaluated_batches);
+        enough = sw::any_rank(rank, patience.after(held));
+        if (speaks) evaluations.push_back({s, held});
+      };
+      if (o.evaluate_every > 0 && s % o.evaluate_every == 0) {
+        if (speaks) bar.aside(evaluate);
+        else evaluate();
       }
-      if (o.save.empty()) continue;
-      const bool ends = s < o.steps && sw::any_rank(rank, stop.signal() != 0);
-      if (ends || s == o.steps || (o.save_every > 0 && s % o.save_every == 0)) {
+      if (speaks) {
+        curve.push_back({s, bits});
+        bar.update(
+            s, loss_words(bits) + (evaluations.empty() ? "" : ", held out " + fixed(evaluations.back().bits_per_byte, 3)));
+        if (enough && s < o.steps)
+          std::cout << "\nended behind step " << s << ": the held-out loss has not fallen for " << o.patience
+                    << " evaluations, from " << fixed(patience.best, 4) << " bits/byte\n";
+      }
+      const bool last = s == o.steps || enough;
+      const bool ends = !o.save.empty() && !last && sw::any_rank(rank, stop.signal() != 0);
+      if (!o.save.empty() && (ends || last || (o.save_every > 0 && s % o.save_every == 0))) {
         if (pending) pending->wait();
         pending.reset();
-        pending.emplace(sw::async_save(run, o.save.string(), position_at(o, s, text.train),
+        pending.emplace(sw::async_save(run, o.save.string(), with(position_at(o, s, text.train), patience),
                                        {.keep_last = o.keep, .calls = save_calls()}));
-        if (ends || s == o.steps) {
+        if (ends || last) {
           const std::string path = pending->wait();
           if (speaks && ends) std::cout << "\nstopped behind step " << s << ", saved as " << path << "\n";
         }
@@ -221,21 +259,11 @@ int train_at(const options& o) {
         if (speaks) ended_by = stop.signal() != 0 ? stop.signal() : SIGTERM;
         return;
       }
+      if (last) break;
     }
     if (speaks) speed = bar.rate();
-
-    sw::executor<score, rank_type> judge(rank, run);  // by run's weights, where they lie
-    double total = 0;
-    for (std::size_t first = 0; first < starts.size(); first += size::batch) {
-      for (std::size_t r = 0; r < size::batch; ++r) b.take(text.held_out, r, starts[first + r]);
-      judge.set_input(0, b.in);
-      judge.set_input(1, b.next);
-      judge.run(env);
-      total += judge.loss();
-    }
-    if (speaks) {
-      held_out = total / static_cast<double>(starts.size() / size::batch) / std::log(2.0);
-    }
+    const double at_end = held_out_bits(judge, text.held_out, starts, starts.size());
+    if (speaks) held_out = at_end;
     if (speaks || silent)  // one for all threads, or one for each process
       for (int i = 0; i < run.parameter_count(); ++i)
         parameters.emplace_back(static_cast<std::size_t>(sw::numel(run.parameter_spec(i))));
@@ -264,7 +292,7 @@ int train_at(const options& o) {
             << printable(continued(parameters, "namespace std\n{\n", 400, {.temperature = 0.8, .seed = o.seed}, o.threads))
             << "\n\n";
   const work least = work_of_step<step>();
-  const summary figures{.steps = o.steps,
+  const summary figures{.steps = curve.empty() ? o.steps : curve.back().step,
                         .held_out_bits_per_byte = held_out,
                         .unigram_bits_per_byte = unigram,
                         .bigram_bits_per_byte = bigram,
@@ -276,8 +304,9 @@ int train_at(const options& o) {
                         .kernel_bytes_per_step = least.bytes,
                         .communication_share = o.trace.empty() ? -1 : communication_share(timelines[0])};
   std::cout << step_report(figures, static_cast<double>(tokens_per_step));
-  out->write(curve, figures);
-  std::cout << "loss.csv, loss.svg and summary.json are in " << o.out.string() << "\n";
+  out->write(curve, figures, evaluations);
+  std::cout << (o.evaluate_every > 0 ? "held_out.csv, " : "") << "loss.csv, loss.svg and summary.json are in "
+            << o.out.string() << "\n";
   return 0;
 }
 

@@ -53,11 +53,11 @@ TEST_CASE("train_text options: an unknown flag is named, with the nearest and al
   CHECK_THROWS_WITH_AS(
       parse({"--step", "3"}),
       "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-      "--backend, --parallel, --precision, --threads, --trace, --save, --save-every, --keep, --resume, --generate, --max-new-tokens, --temperature, --top-k, --no-cache, --plan-only, --help.",
+      "--backend, --parallel, --precision, --threads, --trace, --evaluate-every, --patience, --save, --save-every, --keep, --resume, --generate, --max-new-tokens, --temperature, --top-k, --no-cache, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, --save, --save-every, "
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, --evaluate-every, --patience, --save, --save-every, "
       "--keep, --resume, --generate, --max-new-tokens, --temperature, --top-k, --no-cache, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
@@ -117,6 +117,17 @@ TEST_CASE("train_text options: checkpoints") {
   CHECK_THROWS_WITH_AS(parse({"--save", "a", "--keep", "0"}), "--keep takes a whole number from 1 to 1000000, not '0'.",
                        usage_error);
   CHECK_THROWS_WITH_AS(parse({"--resume"}), "--resume needs a value: --resume DIR.", usage_error);
+}
+
+TEST_CASE("train_text options: evaluation during training") {
+  const auto o = parse({"--evaluate-every", "50", "--patience=3"});
+  CHECK(o.evaluate_every == 50);
+  CHECK(o.patience == 3);
+  CHECK(parse({}).evaluate_every == 0);
+  CHECK_THROWS_WITH_AS(parse({"--patience", "3"}),
+                       "--patience counts evaluations: say how often there is one, with --evaluate-every N.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--evaluate-every", "0"}),
+                       "--evaluate-every takes a whole number from 1 to 1000000000, not '0'.", usage_error);
 }
 
 TEST_CASE("train_text options: generating") {
