@@ -17,7 +17,7 @@ namespace shardwise::inline v0_1 {
 //
 // Placed whole, or by its styles: at<"layers.*.attn.cache", cache_heads<tp>, cache_batch<dp>>. A program that is given the parameters of a
 // training (load, set_parameter) has the same names but for the buffers.
-template <int Batch, int Positions, int Heads, int Size, attention_options Options = attention_options{},
+template <int Batch, int Positions, int Heads, int Size, attention_options Options = attention_options(),
           class Bound = unbound>
 struct kv_cache : module<kv_cache<Batch, Positions, Heads, Size, Options, Bound>, Bound> {
   template <class B>

@@ -51,7 +51,7 @@ constexpr auto cache_update(const Cache& cache, const Rows& rows, const Position
 // heads, time, size), keys and values (batch, heads, positions, size), or as `layout` says. Law: row t is the row
 // that scaled_dot_product_attention gives of the whole sequence, on hosts bit for bit but where there is a window, else but for rounding. `causal` is always so, and nothing is dropped.
 // Placements: all cut along the batch; along the heads, position whole; along q's time, or along the size of values, the others reduced.
-template <attention_options Options = attention_options{}, tensor Q, tensor K, tensor V, tensor Position>
+template <attention_options Options = attention_options(), tensor Q, tensor K, tensor V, tensor Position>
 constexpr auto cached_attention(const Q& q, const K& keys, const V& values, const Position& position) {
   if constexpr (!detail::resolved<Q, K, V, Position>) {
     return detail::unresolved<typename Q::mesh_type>{};
@@ -69,7 +69,7 @@ constexpr auto cached_attention(const Q& q, const K& keys, const V& values, cons
 }
 
 // Positions counted from `position`, sequence by sequence. Law: of the same sequence in pieces, the same turned numbers.
-template <rotary_options Options = rotary_options{}, tensor X, tensor Position>
+template <rotary_options Options = rotary_options(), tensor X, tensor Position>
 constexpr auto rotary_embedding(const X& x, const Position& position) {
   constexpr op_attr a = pack_attributes(rotary_attributes{.time = Options.layout == head_layout::bhtd ? 2 : 1,
                                                           .interleaved = Options.form == rotary_form::interleaved ? 1 : 0,
