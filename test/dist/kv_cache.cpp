@@ -387,6 +387,38 @@ TEST_CASE("kv_cache: a position that the cache does not have is refused, with th
   CHECK(at({0, 0, 0, 0, -1}, 1).find("sequence 4 has position -1, which is negative") != std::string::npos);
 }
 
+// In bf16 products are rounded; the cache and attention over it are float.
+TEST_CASE("kv_cache: a model in bf16 attends in the cache's float") {
+  using rounded = sw::forward_step<
+      net_of<true, false>::model, step_task<sw::dyn<L>, 2>,
+      plan<2, 2, sw::at<"layers.*.attn.cache", sw::cache_heads<tp<2>>, sw::cache_batch<dp<2>>>, sw::mixed<sw::bf16>>,
+      mesh<2, 2>, sw::pipeline<>, float>;
+  sw::launch<mesh<2, 2>>([&](auto& rank) {
+    sw::executor<rounded> low(rank);
+    sw::executor<step_program<float, false, 2, 2>> full(rank);
+    CHECK(low.buffer_spec(0).type == sw::dtype::f32);
+    low.initialise(3);
+    full.initialise(3);
+    for (int at = 0; at < 6; ++at) {
+      const auto logits = [&](auto& run, auto type) {
+        run.resize(1);
+        run.set_input(0, std::vector<std::int32_t>(B, at));
+        run.set_input(1, std::vector<std::int32_t>(B, at));
+        run.run({});
+        const auto block = run.template output<decltype(type)>(0);
+        std::vector<double> all;
+        for (std::size_t i = 0; i < block.size(); ++i) all.push_back(static_cast<double>(block[i]));
+        return all;
+      };
+      const auto one = logits(low, sw::bf16{}), other = logits(full, float{});
+      double largest = 0;
+      for (const double x : other) largest = std::fmax(largest, std::abs(x));
+      CHECK(apart(one, other) < 0.05 * largest);
+      CHECK(apart(one, other) > 0);
+    }
+  });
+}
+
 // Law: the buffers are written where they lie. Of a step no value but the result of the cache's own update has their size, and that one
 // takes no memory.
 TEST_CASE("kv_cache: a step moves its rows alone, and takes no memory of the cache's size beside the cache") {

@@ -16,7 +16,7 @@ namespace shardwise::inline v0_1 {
 // not be cleared. Elements are the model's: where queries are of another type (mixed), attention is in the cache's.
 //
 // Placed whole, or by its styles: at<"layers.*.attn.cache", cache_heads<tp>, cache_batch<dp>>. A program that is given the parameters of a
-// training (load, set_parameter) has the same names but for the buffers.
+// training (load, set_parameter) has the same names but for the buffers. Where it trains it is refused: no gradient flows through a cache.
 template <int Batch, int Positions, int Heads, int Size, attention_options Options = attention_options(),
           class Bound = unbound>
 struct kv_cache : module<kv_cache<Batch, Positions, Heads, Size, Options, Bound>, Bound> {
@@ -27,14 +27,18 @@ struct kv_cache : module<kv_cache<Batch, Positions, Heads, Size, Options, Bound>
 
   template <class Q, class K, class V, class Position>
   constexpr auto forward(const Q& q, const K& k, const V& v, const Position& position) const {
-    constexpr attention_options how = [] {
-      attention_options o = Options;
-      o.layout = head_layout::bthd;
-      return o;
-    }();
-    copy_(key, cache_update<1>(key, type_as(k, key), position));
-    copy_(value, cache_update<1>(value, type_as(v, value), position));
-    return type_as(cached_attention<how>(type_as(q, key), key, value, position), q);
+    if constexpr (training<Bound>) {
+      return detail::refused<problem::cache_training, detail::no_node, kv_cache>(q, k, v, position);
+    } else {
+      constexpr attention_options how = [] {
+        attention_options o = Options;
+        o.layout = head_layout::bthd;
+        return o;
+      }();
+      copy_(key, cache_update<1>(key, type_as(k, key), position));
+      copy_(value, cache_update<1>(value, type_as(v, value), position));
+      return type_as(cached_attention<how>(type_as(q, key), key, value, position), q);
+    }
   }
 
  private:

@@ -258,6 +258,9 @@ SHARDWISE_X(cache_position,
 SHARDWISE_X(cache_options,
             "cached_attention: a query of a cache sees what came before it, and no weight is dropped; leave causal and dropout of "
             "attention_options as they are")
+SHARDWISE_X(cache_training,
+            "kv_cache: the module trains, and no gradient flows through a cache; train with scaled_dot_product_attention, and give the "
+            "model that generates, a forward_step's, the cache in its place: parameters have the same names")
 SHARDWISE_X(cache_placements,
             "cache: no rule admits these placements on a mesh axis; admitted are: all replicate or reduced, all cut along the batch, the "
             "position with them, or, with the position replicate, all along the heads, the queries along their time or values along "
