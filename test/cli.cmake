@@ -21,6 +21,11 @@ if(TARGET train_text)
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/resume.py $<TARGET_FILE:train_text_processes> - --mpi ${MPIEXEC_EXECUTABLE})
     set_tests_properties("cli: train_text over processes, one of which is killed, and resumed" PROPERTIES LABELS cli TIMEOUT 600 PROCESSORS 2)
   endif()
+  if(TARGET train_text_processes)
+    add_test(NAME "cli: train_text generates over processes what it does over threads"
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cli.py $<TARGET_FILE:train_text_processes> --mpi ${MPIEXEC_EXECUTABLE})
+    set_tests_properties("cli: train_text generates over processes what it does over threads" PROPERTIES LABELS cli TIMEOUT 600 PROCESSORS 2)
+  endif()
   if(SHARDWISE_TEST_HEAVY)
     add_test(NAME "cli: train_text killed 200 times" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/resume.py
                                                              $<TARGET_FILE:train_text> $<TARGET_FILE:train_text_two> --kills 200 --steps 96)

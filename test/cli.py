@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Runs the example program with bad input: one clear sentence, exit code 2, and nothing written.
+# Runs the example program with bad input: one clear sentence, exit code 2, and nothing written; generates and evaluates with it.
+#   cli.py TRAIN_TEXT
+#   cli.py TRAIN_TEXT_MPI --mpi MPIEXEC    generates over processes
 
 import os
 import subprocess
@@ -76,7 +78,28 @@ def evaluation(program, scratch, failures):
         failures.append("--patience does not say that it ended the training")
 
 
+def over_processes(program, launcher):
+    """A model that four processes trained goes on with the same text on them as on threads of one."""
+    launcher = [launcher, "-n", "4", *(["--oversubscribe"] if "Open" in subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout else [])]
+    if len(launcher) == 4 and os.geteuid() == 0:
+        launcher.append("--allow-run-as-root")
+    with tempfile.TemporaryDirectory() as scratch:
+        def run(*words):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=scratch)
+            if done.returncode != 0:
+                raise SystemExit(f"FAILED {words}: exit code {done.returncode}: {done.stderr}")
+            return done.stdout
+
+        run(*launcher, program, "--backend", "mpi", "--steps", "4", "--out", "out", "--save", "out/checkpoints")
+        said = [program, "--out", "out", "--generate", "namespace", "--max-new-tokens", "140"]
+        texts = [run(*start, *said, "--backend", backend).split("\n\nby ")[0] for start, backend in (((), "threads"), (launcher, "mpi"))]
+    print("1 passed" if texts[0] == texts[1] and len(texts[0]) == 149 else f"FAILED: {texts} differ")
+    return 0 if texts[0] == texts[1] and len(texts[0]) == 149 else 1
+
+
 def main():
+    if len(sys.argv) > 3 and sys.argv[2] == "--mpi":
+        return over_processes(os.path.abspath(sys.argv[1]), sys.argv[3])
     program = os.path.abspath(sys.argv[1])
     failures = []
     with tempfile.TemporaryDirectory() as scratch:
