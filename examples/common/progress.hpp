@@ -70,6 +70,14 @@ class progress {
     }
   }
 
+  /// Does what is no step, an evaluation for one: its time is not the steps'.
+  template <class F>
+  void aside(F&& f) {
+    const double from = now_();
+    f();
+    began_ += now_() - from;
+  }
+
   /// Units a second, over this run's steps so far.
   double rate() const {
     return elapsed_ > 0 ? static_cast<double>(done_ - before_) * static_cast<double>(per_step_) / elapsed_ : 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a byte-level GPT on real text over four ranks, under the plan that --parallel names, and compares it with n-gram counts. As
-// CUDA source (main.cu) the ranks may also be GPUs: the same model, plan, data and steps, in bf16 where nothing else is asked for.
+// CUDA source (main.cu) the ranks may also be GPUs: the same model, plan, data and steps, in bf16 where nothing else is asked for. With
+// --generate it goes on from a text by what was saved.
 
 #include <iostream>
 #include <string>
 
+#include "generate.hpp"
 #include "options.hpp"
 #include "plans.hpp"
 
@@ -60,7 +62,7 @@ int main(int argc, char** argv) {
       std::cout << tt::usage(defaults);
       return 0;
     }
-    return train(o);
+    return o.generate.empty() ? train(o) : tt::generate(o);
   } catch (const tt::usage_error& e) {
     std::cerr << "train_text: " << e.what() << '\n';
     return 2;

@@ -5,6 +5,7 @@
 #include <shardwise/cuda.cuh>
 
 #include <shardwise/operations/attention/device_elements.cuh>
+#include <shardwise/operations/cache/device.cuh>
 
 #ifdef TRAIN_TEXT_FLOAT32
 SHARDWISE_DEVICE_ATTENTION(float)
@@ -16,6 +17,7 @@ SHARDWISE_DEVICE_ATTENTION(shardwise::bf16)
 #ifndef TRAIN_TEXT_GPUS
 #define TRAIN_TEXT_GPUS 1
 #endif
+#include "generate.cpp"
 #include "plan.cpp"
 
 #include "main.cpp"

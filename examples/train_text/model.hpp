@@ -13,6 +13,8 @@ template <int Batch, int Time, int Width, int Heads, int Layers, int Bytes = 256
 struct config {
   static constexpr int batch = Batch, time = Time, width = Width, heads = Heads, layers = Layers, bytes = Bytes;
   static constexpr int head = Width / Heads, hidden = 4 * Width;
+  static constexpr bool cached = false;
+  using cache = sw::absent;  // of attention's keys and values: see decoding.hpp
   static_assert(Width % Heads == 0, "the width must be a multiple of the number of heads");
 };
 
@@ -25,16 +27,16 @@ using linear = sw::linear<In, Out, sw::unbound, true, Init>;
 template <class C, class Bound = sw::unbound>
 struct attention : sw::module<attention<C, Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (linear<C::width, C::width, narrow>, wq), (linear<C::width, C::width, narrow>, wk),
-                    (linear<C::width, C::width, narrow>, wv), (linear<C::width, C::width, residual>, wo));
+                    (linear<C::width, C::width, narrow>, wv), (linear<C::width, C::width, residual>, wo),
+                    (typename C::cache, cache));
 
-  template <class X>
-  constexpr auto forward(const X& x) const {
-    constexpr std::int64_t b = X::sp.extent[0], t = X::sp.extent[1];
-    const auto q = sw::reshape<b, t, C::heads, C::head>(wq(x));
-    const auto k = sw::reshape<b, t, C::heads, C::head>(wk(x));
-    const auto v = sw::reshape<b, t, C::heads, C::head>(wv(x));
-    const auto y = sw::scaled_dot_product_attention<true, sw::head_layout::bthd>(q, k, v);
-    return wo(sw::reshape<b, t, C::width>(y));
+  template <class X, class... Position>
+  constexpr auto forward(const X& x, const Position&... position) const {
+    const auto q = sw::unflatten<-1, C::heads, C::head>(wq(x));
+    const auto k = sw::unflatten<-1, C::heads, C::head>(wk(x));
+    const auto v = sw::unflatten<-1, C::heads, C::head>(wv(x));
+    if constexpr (C::cached) return wo(sw::flatten<2, 3>(cache(q, k, v, position...)));
+    else return wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<true, sw::head_layout::bthd>(q, k, v)));
   }
 };
 
@@ -53,9 +55,9 @@ struct block : sw::module<block<C, Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<C::width>, norm1), (attention<C>, attn),
                     (sw::layer_norm_module<C::width>, norm2), (feed_forward<C>, ffn));
 
-  template <class X>
-  constexpr auto forward(const X& x) const {
-    const auto h = x + attn(norm1(x));
+  template <class X, class... Position>
+  constexpr auto forward(const X& x, const Position&... position) const {
+    const auto h = x + attn(norm1(x), position...);
     return h + ffn(norm2(h));
   }
 };
@@ -69,6 +71,10 @@ struct positions : sw::module<positions<C, Bound>, Bound> {
   constexpr auto forward(const X& x) const {
     return x + weight;
   }
+  template <class X, class Bytes, class Position>
+  constexpr auto forward(const X& x, const Bytes& bytes, const Position& position) const {
+    return x + sw::embedding(weight, C::position_ids(bytes, position));
+  }
 };
 
 template <class C>
@@ -81,10 +87,14 @@ struct gpt_of {
     SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, narrow>, bytes), (positions<C>, position),
                       (sw::repeat<C::layers, layer>, layers), (sw::layer_norm_module<C::width>, norm));
 
-    // bytes (batch, time) -> logits (batch, time, 256)
+    // bytes (batch, time) -> logits (batch, time, 256); with a cache, of bytes that follow the first `at` (batch) of their sequences
     template <class X>
     constexpr auto forward(const X& x) const {
       return sw::linear_product(norm(layers(position(bytes(x)))), bytes.weight);
+    }
+    template <class X, class At>
+    constexpr auto forward(const X& x, const At& at) const {
+      return sw::linear_product(norm(layers(position(bytes(x), x, at), at)), bytes.weight);
     }
   };
 };
@@ -106,13 +116,6 @@ struct next_byte {
   constexpr auto operator()(const auto& model, const auto& bytes, const auto& next) const {
     return sw::cross_entropy(model(bytes), next);
   }
-};
-
-// The logits themselves, for sampling.
-template <class C, class Data>
-struct predict {
-  using inputs = sw::inputs<sw::input_tensor<std::int32_t, sw::shape<C::batch, C::time>, sw::on<Data, sw::shard<0>>>>;
-  constexpr auto operator()(const auto& model, const auto& bytes) const { return model(bytes); }
 };
 
 }  // namespace train_text

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "../common/flags.hpp"
@@ -32,14 +34,22 @@ struct options {
   std::filesystem::path save;   // empty: nothing is saved
   std::size_t save_every = 0;   // 0: at the end, and when a signal ends the run
   int keep = 2;
+  std::size_t evaluate_every = 0;      // 0: at the end alone
+  std::size_t patience = 0;            // 0: all steps are made
   std::filesystem::path resume;        // empty: from the beginning
   std::string program = "train_text";  // as it was started
+  std::string generate;                // the text to go on from; empty: trains
+  std::size_t new_tokens = 200;
+  double temperature = 0.8;
+  std::size_t top_k = 0;  // 0: of all
+  bool cached = true;
   bool plan_only = false;
   bool help = false;
 };
 
 inline constexpr std::size_t most_steps = 1'000'000'000;
 inline constexpr int most_threads = 128;
+inline constexpr std::size_t most_new_tokens = 1'000'000;
 
 inline constexpr std::array flags{
     example::flag{"--text", "FILE_OR_DIR", "the text to learn (default: the headers of the installed C++ standard library)"},
@@ -55,11 +65,22 @@ inline constexpr std::array flags{
                   "threads that each rank on the host computes with; the losses are the same for any number (default: 1)"},
     example::flag{"--trace", "FILE",
                   "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
+    example::flag{"--evaluate-every", "N",
+                  "the loss of held-out text every N steps, too: shown, and written to held_out.csv"},
+    example::flag{"--patience", "K", "end when the held-out loss has not fallen for K evaluations in a row"},
     example::flag{"--save", "DIR",
                   "folder for checkpoints: at the end, and behind the step that SIGINT or SIGTERM finds under way"},
     example::flag{"--save-every", "N", "a checkpoint every N steps, too"},
     example::flag{"--keep", "N", "checkpoints that the folder keeps (default: 2)"},
     example::flag{"--resume", "DIR", "go on with the newest checkpoint in DIR, whatever --parallel saved it"},
+    example::flag{
+        "--generate", "TEXT",
+        "go on from TEXT, and train nothing, with the newest checkpoint in --resume DIR (default: checkpoints in --out)"},
+    example::flag{"--max-new-tokens", "N", "bytes that --generate adds"},
+    example::flag{"--temperature", "T", "of --generate: bytes are drawn by logits / T; 0 takes the likeliest"},
+    example::flag{"--top-k", "K", "of --generate: draws one of the K likeliest bytes (default: of all)"},
+    example::flag{"--no-cache", "",
+                  "of --generate: each byte by a run over all that came before, without a key/value cache"},
     example::flag{"--plan-only", "", "print the plan and exit"},
     example::flag{"--help", "", "print this text and exit"},
 };
@@ -70,8 +91,17 @@ inline std::string usage(const options& defaults = {}) {
     if (name == "--steps") return std::to_string(defaults.steps);
     if (name == "--seed") return std::to_string(defaults.seed);
     if (name == "--out") return defaults.out.string();
+    if (name == "--max-new-tokens") return std::to_string(defaults.new_tokens);
+    if (name == "--temperature") return "0.8";
     return "";
   });
+}
+
+inline double parse_temperature(std::string_view text) {
+  double value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 100) return value;
+  throw usage_error("--temperature takes a number from 0 to 100, not '" + std::string(text) + "'.");
 }
 
 /// The last of a repeated flag counts; throws usage_error.
@@ -81,12 +111,21 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       argc, argv, flags, "a text is given as --text FILE_OR_DIR", [&](std::string_view name, std::string_view value) {
         if (name == "--plan-only") result.plan_only = true;
         if (name == "--help") result.help = true;
+        if (name == "--generate") result.generate = value;
+        if (name == "--no-cache") result.cached = false;
+        if (name == "--max-new-tokens")
+          result.new_tokens = example::parse_number<std::size_t>(name, value, 1, most_new_tokens);
+        if (name == "--top-k") result.top_k = example::parse_number<std::size_t>(name, value, 1, 256);
+        if (name == "--temperature") result.temperature = parse_temperature(value);
         if (name == "--text") result.text = value;
         if (name == "--out") result.out = value;
         if (name == "--trace") result.trace = value;
         if (name == "--save") result.save = value;
         if (name == "--resume") result.resume = value;
         if (name == "--save-every") result.save_every = example::parse_number<std::size_t>(name, value, 1, most_steps);
+        if (name == "--evaluate-every")
+          result.evaluate_every = example::parse_number<std::size_t>(name, value, 1, most_steps);
+        if (name == "--patience") result.patience = example::parse_number<std::size_t>(name, value, 1, most_steps);
         if (name == "--keep") result.keep = example::parse_number<int>(name, value, 1, 1'000'000);
         if (name == "--steps") result.steps = example::parse_number<std::size_t>(name, value, 1, most_steps);
         if (name == "--seed")
@@ -112,6 +151,10 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       });
   if (result.save_every > 0 && result.save.empty())
     throw usage_error("--save-every needs a folder to save into: --save DIR.");
+  if (result.patience > 0 && result.evaluate_every == 0)
+    throw usage_error("--patience counts evaluations: say how often there is one, with --evaluate-every N.");
+  if (!result.generate.empty() && (!result.save.empty() || !result.trace.empty()))
+    throw usage_error("--generate trains nothing, so there is nothing for --save or --trace: leave them out.");
   if (result.threads > 1 && result.backend == "cuda")
     throw usage_error("--threads is for ranks on the host: leave it out, or take --backend threads.");
   return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run leaves: loss.csv, loss.svg and summary.json, whole or not at all.
+// What a run leaves: loss.csv, loss.svg and summary.json, with evaluations held_out.csv, whole or not at all.
 #pragma once
 
 #include <algorithm>
@@ -211,21 +211,30 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
 
 class output_folder : public example::output_folder {
  public:
-  explicit output_folder(std::filesystem::path folder)
-      : example::output_folder(std::move(folder), {"loss.csv", "loss.svg", "summary.json"}) {}
+  /// evaluates: held_out.csv is written, too.
+  explicit output_folder(std::filesystem::path folder, bool evaluates = false)
+      : example::output_folder(std::move(folder),
+                               evaluates ? std::vector<std::string>{"held_out.csv", "loss.csv", "loss.svg", "summary.json"}
+                                         : std::vector<std::string>{"loss.csv", "loss.svg", "summary.json"}),
+        evaluates_(evaluates) {}
 
   /// Throws std::runtime_error, having written nothing, where a figure is not finite (training diverged) or the disk refuses.
-  void write(std::span<const loss_point> curve, const summary& s) {
+  void write(std::span<const loss_point> curve, const summary& s, std::span<const loss_point> evaluations = {}) {
     for (const auto& point : curve) require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
     require_finite(s.held_out_bits_per_byte, "the held-out loss");
     require_finite(s.unigram_bits_per_byte, "the unigram cross-entropy");
     require_finite(s.bigram_bits_per_byte, "the bigram cross-entropy");
     require_finite(s.trigram_bits_per_byte, "the trigram cross-entropy");
     require_finite(s.tokens_per_second, "the number of tokens per second");
-    example::output_folder::write(std::array{loss_csv(curve), loss_svg(curve, s), summary_json(s)});
+    std::vector<std::string> files;
+    if (evaluates_) files.push_back(loss_csv(evaluations));
+    for (std::string file : {loss_csv(curve), loss_svg(curve, s), summary_json(s)}) files.push_back(std::move(file));
+    example::output_folder::write(files);
   }
 
  private:
+  bool evaluates_;
+
   static void require_finite(double value, const std::string& what) {
     if (!std::isfinite(value)) throw std::runtime_error(what + " is not a finite number, so no report was written.");
   }

@@ -2,6 +2,7 @@
 // What train_text does about checkpoints: when it saves, what must be the same when it goes on, and the command that does.
 #pragma once
 
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <shardwise/io/checkpoint/checkpoint.hpp>
 #include <shardwise/runtime/launcher.hpp>
 
+#include "../common/early_stopping.hpp"
 #include "options.hpp"
 
 namespace train_text {
@@ -54,6 +56,19 @@ inline shardwise::checkpoint_position position_at(const options& o, std::size_t 
           {{"steps", static_cast<std::int64_t>(o.steps)},
            {"text", static_cast<std::int64_t>(shardwise::storage::checksum(text.data(), text.size()))}},
           {}};
+}
+
+// Where early stopping was, which is part of a run that uses it.
+inline shardwise::checkpoint_position with(shardwise::checkpoint_position p, const example::early_stopping& e) {
+  if (e.patience == 0) return p;
+  p.integers["evaluations_since_best"] = e.since_best;
+  if (std::isfinite(e.best)) p.reals["best_held_out"] = e.best;
+  return p;
+}
+inline example::early_stopping resumed(example::early_stopping e, const shardwise::checkpoint_position& saved) {
+  if (const auto it = saved.integers.find("evaluations_since_best"); it != saved.integers.end()) e.since_best = it->second;
+  if (const auto it = saved.reals.find("best_held_out"); it != saved.reals.end()) e.best = it->second;
+  return e;
 }
 
 // Throws usage_error where the run that is asked for would not go on with the one that was saved. Returns what is worth saying.
@@ -101,6 +116,8 @@ inline std::string resuming_command(const options& o) {
   flag("--backend", o.backend);
   flag("--parallel", o.parallel);
   if (!o.precision.empty()) flag("--precision", o.precision);
+  if (o.evaluate_every > 0) flag("--evaluate-every", std::to_string(o.evaluate_every));
+  if (o.patience > 0) flag("--patience", std::to_string(o.patience));
   if (o.threads != 1) flag("--threads", std::to_string(o.threads));
   flag("--save", o.save.string());
   if (o.save_every > 0) flag("--save-every", std::to_string(o.save_every));

@@ -22,69 +22,16 @@
 #include <shardwise/runtime/program/describe.hpp>
 #include <shardwise/runtime/program/shared_parameters.hpp>
 
-#if defined(TRAIN_TEXT_MPI)
-#include <shardwise/runtime/mpi/mpi.hpp>
-#endif
-
 #include "corpus.hpp"
+#include "generate.hpp"
 #include "ngram.hpp"
 #include "options.hpp"
+#include "places.hpp"
 #include "plans.hpp"
 #include "report.hpp"
 #include "saving.hpp"
 
 namespace train_text {
-
-// Where the ranks of a run are: how many, what launches them and plans their memory, and what the model computes in.
-struct on_threads {
-  using backend = sw::host_backend;
-#if defined(TRAIN_TEXT_RANKS)
-  static constexpr int ranks = TRAIN_TEXT_RANKS;  // for tests: 1, 2 or 4
-#else
-  static constexpr int ranks = host_ranks;
-#endif
-  static constexpr std::string_view precision = "float32";
-  template <class Plan>
-  using plan = Plan;
-  template <class Mesh, class F>
-  static void launch(F&& f) {
-    sw::launch<Mesh>(f);
-  }
-};
-#if defined(TRAIN_TEXT_MPI)
-struct on_processes : on_threads {
-  template <class Mesh, class F>
-  static void launch(F&& f) {
-    sw::launch_mpi<Mesh>(f);
-  }
-};
-#endif
-#if defined(TRAIN_TEXT_CUDA)
-template <class Plan>
-struct in_bf16;
-template <class... Entries>
-struct in_bf16<sw::plan<Entries...>> {
-  using type = sw::plan<Entries..., sw::mixed<sw::bf16>>;
-};
-struct on_gpus {
-  using backend = sw::cuda_backend;
-  static constexpr int ranks = TRAIN_TEXT_GPUS;
-  static_assert(ranks == 1 || ranks == 2 || ranks == 4 || ranks == 8, "TRAIN_TEXT_GPUS is 1, 2, 4 or 8");
-#if defined(TRAIN_TEXT_FLOAT32)
-  static constexpr std::string_view precision = "float32";
-  template <class Plan>
-  using plan = Plan;
-#else
-  static constexpr std::string_view precision = "bf16";
-  template <class Plan>
-  using plan = typename in_bf16<Plan>::type;
-#endif
-  template <class Mesh, class F>
-  static void launch(F&& f) {
-    sw::launch_cuda<Mesh>(f);
-  }
-};
-#endif
 
 template <class Plan, class Place>
 using step_on = sw::train_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
@@ -95,11 +42,6 @@ using score_on = sw::with_parameters_of<
     sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
                      typename Plan::mesh, sw::pipeline<>, float, typename Place::backend>,
     step_on<Plan, Place>>;
-
-// Sampling runs on one rank.
-struct one : sw::axis<1> {};
-using single = config<1, size::time, size::width, size::heads, size::layers>;
-using sampler = sw::forward_step<gpt_of<single>::gpt, predict<single, one>, sw::plan<sw::data_parallel<one>>, sw::mesh<one>>;
 
 static_assert(most_threads == sw::most_compute_threads);
 inline constexpr std::size_t tokens_per_step = size::batch * size::time;
@@ -141,38 +83,25 @@ inline std::vector<std::size_t> held_out_starts(std::size_t bytes) {
   return starts;
 }
 
-inline std::string printable(const std::string& text) {
-  std::string s;
-  for (const char c : text) s += (c >= 32 && c < 127) || c == '\n' || c == '\t' ? c : '?';
-  return s;
-}
+// Batches that an evaluation during training takes of those, spread over them as evenly.
+inline constexpr std::size_t evaluated_batches = 8;
 
-// Continues `text` by `count` bytes at temperature 0.8, on one rank.
-inline std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count,
-                          std::uint64_t seed, int threads) {
-  sw::launch<sw::mesh<one>>([&](auto& rank) {
-    rank.compute_threads(threads);
-    sw::executor<sampler> run(rank);
-    for (int i = 0; i < run.parameter_count(); ++i) run.set_parameter(i, parameters[static_cast<std::size_t>(i)]);
-    sw::step_env env;
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t used = std::min<std::size_t>(text.size(), size::time);
-      std::vector<std::int32_t> in(size::time, 0);
-      for (std::size_t t = 0; t < used; ++t) in[t] = static_cast<unsigned char>(text[text.size() - used + t]);
-      run.set_input(0, in);
-      run.run(env);
-      const float* const logits = run.output().data() + (used - 1) * size::bytes;
-      double weight[size::bytes], total = 0;
-      float top = logits[0];
-      for (int b = 1; b < size::bytes; ++b) top = std::max(top, logits[b]);
-      for (int b = 0; b < size::bytes; ++b) total += weight[b] = std::exp((logits[b] - top) / 0.8);
-      double u = sw::philox_uniform(seed, 1, static_cast<std::uint32_t>(k), 0) * total;
-      int pick = 0;
-      while (pick + 1 < size::bytes && (u -= weight[pick]) > 0) ++pick;
-      text.push_back(static_cast<char>(pick));
-    }
-  });
-  return text;
+// Bits per byte of `batches` batches of the spans. Judge: a program by the training's weights where they lie, so that looking changes nothing.
+template <class Judge>
+double held_out_bits(Judge& judge, const std::vector<std::uint8_t>& text, const std::vector<std::size_t>& starts,
+                     std::size_t batches) {
+  const std::size_t all = starts.size() / size::batch, count = std::min(batches, all);
+  batch b;
+  double total = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t first = k * all / count * size::batch;
+    for (std::size_t r = 0; r < size::batch; ++r) b.take(text, r, starts[first + r]);
+    judge.set_input(0, b.in);
+    judge.set_input(1, b.next);
+    judge.run({});
+    total += judge.loss();
+  }
+  return total / static_cast<double>(count) / std::log(2.0);
 }
 
 // What every plan costs, side by side, with a mark at `mine`.
@@ -221,15 +150,6 @@ inline double communication_share(const sw::timeline& t) {
   return all > 0 ? static_cast<double>(waited) / static_cast<double>(all) : -1;
 }
 
-// Whether this process is not the one that shows and writes the results of a run of several.
-template <class Place>
-bool is_silent() {
-#if defined(TRAIN_TEXT_MPI)
-  if constexpr (std::is_same_v<Place, on_processes>) return sw::runtime::place_of_process().rank != 0;
-#endif
-  return false;
-}
-
 template <class Plan, class Place>
 int train_at(const options& o) {
   using step = step_on<Plan, Place>;
@@ -246,7 +166,7 @@ int train_at(const options& o) {
   require_at_least(text.held_out, size::batch * (size::time + 1), "the held-out text");
   std::optional<output_folder>
       out;  // of processes the one that speaks has it: whoever makes a folder and writes nothing removes it
-  if (!silent) out.emplace(o.out);
+  if (!silent) out.emplace(o.out, o.evaluate_every > 0);
   if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
     throw usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
   std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size()
@@ -254,7 +174,7 @@ int train_at(const options& o) {
             << " files held out\n"
             << std::flush;
 
-  std::vector<loss_point> curve;
+  std::vector<loss_point> curve, evaluations;
   example::progress bar(o.steps, tokens_per_step, "tokens");
   const stop_request stop(!o.save.empty());
   int ended_by = 0;  // a signal
@@ -269,18 +189,21 @@ int train_at(const options& o) {
     if constexpr (requires { rank.compute_threads(o.threads); }) rank.compute_threads(o.threads);
     sw::executor<step, rank_type> run(rank);
     std::size_t first = 1;
+    example::early_stopping patience{.patience = static_cast<std::int64_t>(o.patience)};
     if (o.resume.empty()) {
       run.initialise(o.seed);
     } else {
       const sw::loaded_checkpoint saved = sw::load(run, o.resume.string());
       const std::string note = check_resumed(o, saved, text.train);
       first = static_cast<std::size_t>(saved.step) + 1;
+      patience = resumed(patience, saved);
       if (speaks) {
         std::cout << "going on behind step " << saved.step << " with " << saved.path << ", saved on " << saved.mesh << "\n"
                   << note;
         bar.start_at(first - 1);
       }
     }
+    sw::executor<score, rank_type> judge(rank, run);  // by run's weights, where they lie
     batch b;
     sw::step_env env;
     env.seed = o.seed;
@@ -299,21 +222,35 @@ int train_at(const options& o) {
         run.record(&timelines[static_cast<std::size_t>(rank.index())]);
       if (s == first_traced + traced_steps) run.record(nullptr);
       run.run(env);
-      if (speaks) {
-        const double bits = run.loss() / std::log(2.0);
-        if (!std::isfinite(bits))
-          throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
-        curve.push_back({s, bits});
-        bar.update(s, loss_words(bits));
+      const double bits = run.loss() / std::log(2.0);
+      if (speaks && !std::isfinite(bits))
+        throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
+      bool enough = false;
+      const auto evaluate = [&] {
+        const double held = held_out_bits(judge, text.held_out, starts, evaluated_batches);
+        enough = sw::any_rank(rank, patience.after(held));
+        if (speaks) evaluations.push_back({s, held});
+      };
+      if (o.evaluate_every > 0 && s % o.evaluate_every == 0) {
+        if (speaks) bar.aside(evaluate);
+        else evaluate();
       }
-      if (o.save.empty()) continue;
-      const bool ends = s < o.steps && sw::any_rank(rank, stop.signal() != 0);
-      if (ends || s == o.steps || (o.save_every > 0 && s % o.save_every == 0)) {
+      if (speaks) {
+        curve.push_back({s, bits});
+        bar.update(
+            s, loss_words(bits) + (evaluations.empty() ? "" : ", held out " + fixed(evaluations.back().bits_per_byte, 3)));
+        if (enough && s < o.steps)
+          std::cout << "\nended behind step " << s << ": the held-out loss has not fallen for " << o.patience
+                    << " evaluations, from " << fixed(patience.best, 4) << " bits/byte\n";
+      }
+      const bool last = s == o.steps || enough;
+      const bool ends = !o.save.empty() && !last && sw::any_rank(rank, stop.signal() != 0);
+      if (!o.save.empty() && (ends || last || (o.save_every > 0 && s % o.save_every == 0))) {
         if (pending) pending->wait();
         pending.reset();
-        pending.emplace(sw::async_save(run, o.save.string(), position_at(o, s, text.train),
+        pending.emplace(sw::async_save(run, o.save.string(), with(position_at(o, s, text.train), patience),
                                        {.keep_last = o.keep, .calls = save_calls()}));
-        if (ends || s == o.steps) {
+        if (ends || last) {
           const std::string path = pending->wait();
           if (speaks && ends) std::cout << "\nstopped behind step " << s << ", saved as " << path << "\n";
         }
@@ -322,21 +259,11 @@ int train_at(const options& o) {
         if (speaks) ended_by = stop.signal() != 0 ? stop.signal() : SIGTERM;
         return;
       }
+      if (last) break;
     }
     if (speaks) speed = bar.rate();
-
-    sw::executor<score, rank_type> judge(rank, run);  // by run's weights, where they lie
-    double total = 0;
-    for (std::size_t first = 0; first < starts.size(); first += size::batch) {
-      for (std::size_t r = 0; r < size::batch; ++r) b.take(text.held_out, r, starts[first + r]);
-      judge.set_input(0, b.in);
-      judge.set_input(1, b.next);
-      judge.run(env);
-      total += judge.loss();
-    }
-    if (speaks) {
-      held_out = total / static_cast<double>(starts.size() / size::batch) / std::log(2.0);
-    }
+    const double at_end = held_out_bits(judge, text.held_out, starts, starts.size());
+    if (speaks) held_out = at_end;
     if (speaks || silent)  // one for all threads, or one for each process
       for (int i = 0; i < run.parameter_count(); ++i)
         parameters.emplace_back(static_cast<std::size_t>(sw::numel(run.parameter_spec(i))));
@@ -362,9 +289,10 @@ int train_at(const options& o) {
   std::cout << "\nheld out, bits per byte on " << starts.size() * size::time << " bytes: model " << fixed(held_out, 4)
             << ", unigram " << fixed(unigram, 4) << ", bigram " << fixed(bigram, 4) << ", trigram " << fixed(trigram, 4)
             << "\n\nsample:\n"
-            << printable(sample(parameters, "namespace std\n{\n", 400, o.seed, o.threads)) << "\n\n";
+            << printable(continued(parameters, "namespace std\n{\n", 400, {.temperature = 0.8, .seed = o.seed}, o.threads))
+            << "\n\n";
   const work least = work_of_step<step>();
-  const summary figures{.steps = o.steps,
+  const summary figures{.steps = curve.empty() ? o.steps : curve.back().step,
                         .held_out_bits_per_byte = held_out,
                         .unigram_bits_per_byte = unigram,
                         .bigram_bits_per_byte = bigram,
@@ -376,48 +304,15 @@ int train_at(const options& o) {
                         .kernel_bytes_per_step = least.bytes,
                         .communication_share = o.trace.empty() ? -1 : communication_share(timelines[0])};
   std::cout << step_report(figures, static_cast<double>(tokens_per_step));
-  out->write(curve, figures);
-  std::cout << "loss.csv, loss.svg and summary.json are in " << o.out.string() << "\n";
+  out->write(curve, figures, evaluations);
+  std::cout << (o.evaluate_every > 0 ? "held_out.csv, " : "") << "loss.csv, loss.svg and summary.json are in "
+            << o.out.string() << "\n";
   return 0;
-}
-
-template <class Place>
-void check_precision(const options& o) {
-  if (o.precision.empty() || o.precision == Place::precision) return;
-  throw usage_error("--precision " + o.precision + " is given, and this program computes in " +
-                    std::string(Place::precision) +
-                    (std::is_base_of_v<on_threads, Place>
-                         ? " on hosts."
-                         : "; ./quickstart train --backend cuda --precision " + o.precision + " builds the other one."));
 }
 
 template <template <int> class Plan>
 int train(const options& o) {
-  if (o.backend == "threads") {
-    check_precision<on_threads>(o);
-    return train_at<Plan<on_threads::ranks>, on_threads>(o);
-  }
-  if (o.backend == "mpi") {
-#if defined(TRAIN_TEXT_MPI)
-    check_precision<on_processes>(o);
-    return train_at<Plan<on_processes::ranks>, on_processes>(o);
-#else
-    throw usage_error(
-        "this build has no MPI; for --backend mpi configure with -DSHARDWISE_WITH_MPI=ON and start build/.../train_text_mpi "
-        "with mpirun, or ./quickstart train --backend mpi.");
-#endif
-  }
-#if defined(TRAIN_TEXT_CUDA)
-  check_precision<on_gpus>(o);
-  if (const int found = sw::cuda::device_count(); !o.plan_only && found < on_gpus::ranks)
-    throw usage_error("this program is built for " + std::to_string(on_gpus::ranks) + " GPUs, and " + std::to_string(found) +
-                      " are found; ./quickstart train --backend cuda builds it for those that are there.");
-  return train_at<Plan<on_gpus::ranks>, on_gpus>(o);
-#else
-  throw usage_error(
-      "this build runs on host threads only; for --backend cuda build the preset cuda and run "
-      "build/cuda/examples/train_text_cuda, or ./quickstart train --backend cuda.");
-#endif
+  return at_place(o, [&]<class Place>(Place) { return train_at<Plan<Place::ranks>, Place>(o); });
 }
 
 }  // namespace train_text

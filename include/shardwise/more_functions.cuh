@@ -5,6 +5,7 @@
 
 #include <shardwise/more_functions.hpp>
 #include <shardwise/operations/activation/device.cuh>
+#include <shardwise/operations/cache/device.cuh>
 #include <shardwise/operations/channel_norm/device.cuh>
 #include <shardwise/operations/interpolation/device.cuh>
 #include <shardwise/operations/loss/device_more.cuh>

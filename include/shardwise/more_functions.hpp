@@ -5,8 +5,10 @@
 
 #include <shardwise/graph/functions/einsum.hpp>
 #include <shardwise/graph/functions/logical.hpp>
+#include <shardwise/module/kv_cache.hpp>
 #include <shardwise/module/norm_layers.hpp>
 #include <shardwise/operations/activation/host.hpp>
+#include <shardwise/operations/cache/host.hpp>
 #include <shardwise/operations/channel_norm/host.hpp>
 #include <shardwise/operations/interpolation/host.hpp>
 #include <shardwise/operations/loss/host_more.hpp>

@@ -341,3 +341,72 @@ def by_letters(g):
                                 [sum(x.at(i, j) * y.at(k, j) for j in range(x.shape[1])) for k in range(y.shape[0]) for i in range(x.shape[0])]),
             [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(1)), ([U(), S(0)], S(0)), ([S(1), S(1)], P()), ([P(), U()], P())],
             exact=True)
+
+
+# --- key/value caches: no gradient flows through one ----------------------------------------------------------------------------
+
+
+def positions_of(g, batch, below):
+    return g.new_input([batch], "int", below=below)
+
+
+@statement(["cache_update"], 0.3, needs=("no_gradient",))
+def cached_rows(g):
+    skip(g.special)
+    R, U, S, P = places()
+    d = g.r.choice([1, 2])
+    shape = [2, 3, 3, 2]
+    cache, rows, at = g.new_input(shape), g.new_input([2 if k == d else n for k, n in enumerate(shape)]), positions_of(g, 2, 2)
+
+    def value(c, r, p):
+        out = c.copy()
+        for i in py.indices(r.shape):
+            to = list(i)
+            to[d] += int(p.at(i[0]))
+            py.put(out, to, r.at(*i))
+        return out
+
+    table = [([p, p, R()], p) for p in (R(), U(), P())] + [([S(0)] * 3, S(0))]
+    table += [([S(k), S(k), R()], S(k)) for k in (1, 2, 3) if k != d]
+    g.apply(f"sw::cache_update<{d}>({{0}}, {{1}}, {{2}})", [cache, rows, at], value, table, exact=True, implicit=False)
+
+
+@statement(["cached_attention"], 0.3, needs=("no_gradient",))
+def attended_so_far(g):
+    skip(g.special)
+    bthd, grouped, window = g.chance(0.5), g.chance(0.3), g.r.choice([0, 0, 1, 2])
+    shape = lambda heads, time, size: [2, time, heads, size] if bthd else [2, heads, time, size]
+    q, k, at = g.new_input(shape(4 if grouped else 2, 2, 2)), g.new_input(shape(2, 4, 2)), positions_of(g, 2, 3)
+    v = g.new_input(shape(2, 4, g.r.choice([2, 3])))
+    R, U, S, P = places()
+    head, time = (2, 1) if bthd else (1, 2)
+    rows = [([R()] * 4, R()), ([U(), U(), U(), R()], U()), ([S(0)] * 4, S(0)), ([S(time), U(), U(), R()], S(time)),
+            ([U(), U(), S(3), R()], S(3))]
+    if not grouped:
+        rows.append(([S(head)] * 3 + [R()], S(head)))
+    options = "sw::attention_options{{" + f".layout = sw::head_layout::{'bthd' if bthd else 'bhtd'}, " + \
+        f".enable_gqa = {'true' if grouped else 'false'}, .window = {window}" + "}}"  # format's
+    g.apply(f"sw::cached_attention<{options}>({{0}}, {{1}}, {{2}}, {{3}})", [q, k, v, at],
+            lambda a, b, c, p: py.attention(a, b, c, True, bthd, window, [int(x) for x in p.flat()]), rows, implicit=False)
+
+
+@statement(["rotary_embedding"], 0.2, needs=("no_gradient",))
+def turned_from(g):
+    skip(g.special)
+    bthd, interleaved = g.chance(0.5), g.chance(0.5)
+    x, at = g.new_input([2, 3, 2, g.r.choice([2, 4])]), positions_of(g, 2, 9)
+    R, U, S, P = places()
+    rows = [([p, S(0) if p == S(0) else R()], p) for p in (R(), U(), P(), S(0), S(1), S(2))]
+    options = "sw::rotary_options{{" + f".layout = sw::head_layout::{'bthd' if bthd else 'bhtd'}, " + \
+        f".form = sw::rotary_form::{'interleaved' if interleaved else 'half_split'}, .base = 100" + "}}"  # format's
+    g.apply(f"sw::rotary_embedding<{options}>({{0}}, {{1}})", [x, at],
+            lambda a, p: py.rotary(a, 1 if bthd else 2, interleaved, [int(n) for n in p.flat()]), rows, implicit=False)
+
+
+@statement(["position_ids"], 0.2, needs=("no_gradient",))
+def counted(g):
+    R, U, S, P = places()
+    ids, at = g.new_input([2, 3], "int", below=5), positions_of(g, 2, 9)
+    g.apply("sw::position_ids({0}, {1})", [ids, at],
+            lambda a, p: py.new(a.shape, [int(p.at(b)) + t for b, t in py.indices(a.shape)]),
+            [([R(), R()], R()), ([S(0), S(0)], S(0)), ([S(1), R()], S(1))], dtype="int", exact=True, implicit=False)

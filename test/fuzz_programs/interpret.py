@@ -382,16 +382,18 @@ def linear(x, w):
     return new(x.shape[:-1] + [w.shape[0]], out)
 
 
-def attention(q, k, v, causal, bthd, window=0):
-    """With fewer heads of k and v than of q, neighbours share one; a query sees the last `window` keys alone, if it is above 0."""
+def attention(q, k, v, causal, bthd, window=0, first=None):
+    """With fewer heads of k and v than of q, neighbours share one; a query sees the last `window` keys alone, if it is above 0. first:
+    where each batch's queries begin."""
     if bthd:
         q, k, v = (permute(t, [0, 2, 1, 3]) for t in (q, k, v))
     group = q.shape[1] // k.shape[1]
     out = []
-    for b, h, i in indices(q.shape[:3]):
+    for b, h, t in indices(q.shape[:3]):
+        i = t + (first[b] if first else 0)
         end = min(i + 1, k.shape[2]) if causal or window else k.shape[2]
         seen = range(max(0, i - window + 1) if window else 0, end)
-        score = [total([q.at(b, h, i, c) * k.at(b, h // group, j, c) for c in range(q.shape[3])]) / math.sqrt(q.shape[3]) for j in seen]
+        score = [total([q.at(b, h, t, c) * k.at(b, h // group, j, c) for c in range(q.shape[3])]) / math.sqrt(q.shape[3]) for j in seen]
         weight = softmax(score) if score else []
         out += [total([w * v.at(b, h // group, j, c) for w, j in zip(weight, seen)]) for c in range(v.shape[3])]
     y = new(q.shape[:3] + v.shape[3:], out)
@@ -404,7 +406,7 @@ def rotary(a, time, interleaved, first):
     for i in indices(a.shape[:3]):
         for k in range(half):
             one, two = (2 * k, 2 * k + 1) if interleaved else (k, k + half)
-            angle = (first + i[time]) * 100.0 ** (-2 * k / a.shape[3])
+            angle = ((first[i[0]] if isinstance(first, list) else first) + i[time]) * 100.0 ** (-2 * k / a.shape[3])
             u, v = a.at(*i, one), a.at(*i, two)
             for place, x in ((one, u * math.cos(angle) - v * math.sin(angle)), (two, v * math.cos(angle) + u * math.sin(angle))):
                 out.store[sum(n * s for n, s in zip(i + (place,), out.strides))] = x

@@ -84,4 +84,8 @@ MUTANTS = [
     ("a wait for one member keeps its operand alone", PLAN, "each_member(g, c, [&](int j) { p.last_use[st.storage.owner[g.nodes[j].in[0]]] = i; });",
      "p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;", (BATCHES,)),
     ("a batch's operands are not given back", PLAN, "if (p.last_use[o] == i && p.offset[o] >= 0) detail::give_back", "if (false) detail::give_back", (BATCHES,)),
+    ("a leaf is written while somebody is still to read it", PLAN,
+     "if (storage.owner[y.in[k]] == leaf) return -1;\n  }\n  return -1;", "(void)k;\n  }\n  return -1;", ("dist/kv_cache.cpp",)),
+    ("a leaf is never written where it lies", PLAN, "const int over = leaf >= 0 ? leaf : detail::overwritten_owner(p, g, x, i);",
+     "const int over = detail::overwritten_owner(p, g, x, i);", ("dist/kv_cache.cpp",)),
 ]

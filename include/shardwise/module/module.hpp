@@ -189,7 +189,8 @@ struct repeat_storage<Bound, Block, N, false> {
 
 }  // namespace detail
 
-// N modules of one kind, called one after the other; in paths they are named 0 .. N-1.
+// N modules of one kind, called one after the other; in paths they are named 0 .. N-1. What is given beside the first argument is given
+// to each of them: layers(x, position).
 template <int N, template <class> class Block, class Bound = unbound>
 struct repeat {
   using bound = Bound;
@@ -200,39 +201,40 @@ struct repeat {
 
   typename detail::repeat_storage<Bound, Block, N, uniform>::type items{};
 
-  template <class X>
-  constexpr auto operator()(const X& x) const {
-    if constexpr (keeps_type<X>()) {
+  template <class X, class... More>
+  constexpr auto operator()(const X& x, const More&... more) const {
+    if constexpr (keeps_type<X, More...>()) {
       X h = x;
-      for (const auto& block : items) h = block(h);
+      for (const auto& block : items) h = block(h, more...);
       return h;
     } else {
-      return from<0>(x);
+      return from<0>(x, more...);
     }
   }
 
  private:
   // Whether all elements map X to X. A tuple has no items[0], and && alone would still look at it.
-  template <class X>
+  template <class X, class... More>
   static constexpr bool keeps_type() {
     if constexpr (uniform)
-      return std::is_same_v<decltype(std::declval<const repeat&>().items[0](std::declval<const X&>())), X>;
+      return std::is_same_v<
+          decltype(std::declval<const repeat&>().items[0](std::declval<const X&>(), std::declval<const More&>()...)), X>;
     else return false;
   }
 
-  template <int I, class X>
-  constexpr auto from(const X& x) const {
+  template <int I, class X, class... More>
+  constexpr auto from(const X& x, const More&... more) const {
     if constexpr (I == N) {
       return x;
     } else {
-      const auto y = std::get<I>(items)(x);
+      const auto y = std::get<I>(items)(x, more...);
       // past the first block types usually settle: then a loop does the rest
-      if constexpr (I + 1 < N && keeps_type<std::remove_const_t<decltype(y)>>()) {
+      if constexpr (I + 1 < N && keeps_type<std::remove_const_t<decltype(y)>, More...>()) {
         auto h = y;
-        for (int i = I + 1; i < N; ++i) h = items[static_cast<std::size_t>(i)](h);
+        for (int i = I + 1; i < N; ++i) h = items[static_cast<std::size_t>(i)](h, more...);
         return h;
       } else {
-        return from<I + 1>(y);
+        return from<I + 1>(y, more...);
       }
     }
   }
@@ -247,9 +249,9 @@ struct repeat<N, Block, unbound> {
   template <class B>
   using rebound = repeat<N, Block, B>;
 
-  template <class X>
-  constexpr auto operator()(const X& x) const {
-    detail::refused<problem::module_unbound, detail::no_node, repeat>(x);
+  template <class X, class... More>
+  constexpr auto operator()(const X& x, const More&... more) const {
+    detail::refused<problem::module_unbound, detail::no_node, repeat>(x, more...);
     return detail::unresolved<typename detail::mesh_called_on<X>::type>{};
   }
 };

@@ -192,10 +192,12 @@ struct operation {
       refusal;                // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
                               // the sentence where no row fits
   stated<write_rule> writes;  // the operands written into, bit by bit
-  stated<launching> launch;   // whether neighbours of it go out in one launch, where a backend has kernels for that
-  stated<bool> arithmetic;    // its arithmetic takes longer than reading and writing its blocks
-  stated<work_rule> flops;    // (attributes, operands, result): of the ranks at coordinate 0
-  stated<scratch_rule> host_scratch;    // bytes beside operands and results that its kernels on hosts
+  stated<bool>
+      writes_into_first;  // its result is operand 0 but for a part, and its kernels, given one place for both, write that part alone
+  stated<launching> launch;           // whether neighbours of it go out in one launch, where a backend has kernels for that
+  stated<bool> arithmetic;            // its arithmetic takes longer than reading and writing its blocks
+  stated<work_rule> flops;            // (attributes, operands, result): of the ranks at coordinate 0
+  stated<scratch_rule> host_scratch;  // bytes beside operands and results that its kernels on hosts
   stated<scratch_rule> device_scratch;  // and on devices are given
 };
 
@@ -259,6 +261,7 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .split = &as_the_row_says,
           .refusal = refusal,
           .writes = &writes_nothing,
+          .writes_into_first = false,
           .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element,
@@ -302,6 +305,7 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
           .split = &as_the_row_says,
           .refusal = &refuse_pointwise,
           .writes = writes,
+          .writes_into_first = false,
           .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element,

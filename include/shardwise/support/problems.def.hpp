@@ -248,6 +248,24 @@ SHARDWISE_X(attention_placements,
             "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
             "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
             "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
+SHARDWISE_X(cache_shapes,
+            "cache: the new rows do not fit the cache: both are of equal extents, the batch first, but along the dim of positions, which "
+            "is not the batch, is known while compiling, and of which the cache has at least as many as there are new rows or queries; "
+            "give the cache more positions, or permute or reshape the one that differs")
+SHARDWISE_X(cache_position,
+            "cache: the position is one int32 for each sequence, (batch), which says how many of its tokens came before; ids of "
+            "position_ids are (batch, time): give a position of the first operand's batch")
+SHARDWISE_X(cache_options,
+            "cached_attention: a query of a cache sees what came before it, and no weight is dropped; leave causal and dropout of "
+            "attention_options as they are")
+SHARDWISE_X(cache_training,
+            "kv_cache: the module trains, and no gradient flows through a cache; train with scaled_dot_product_attention, and give the "
+            "model that generates, a forward_step's, the cache in its place: parameters have the same names")
+SHARDWISE_X(cache_placements,
+            "cache: no rule admits these placements on a mesh axis; admitted are: all replicate or reduced, all cut along the batch, the "
+            "position with them, or, with the position replicate, all along the heads, the queries along their time or values along "
+            "their size; the positions of a cache stay whole: redistribute an operand so, or place the cache with cache_heads and "
+            "cache_batch")
 SHARDWISE_X(scan_dim_sharded,
             "cumsum: the dim is sharded, and a running sum needs the elements before it; run it along another dim, or gather this one "
             "first: redistribute<axis, replicate>(operand)")

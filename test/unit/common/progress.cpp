@@ -61,6 +61,18 @@ TEST_CASE("examples: one line redrawn on a terminal, at most ten times a second,
   CHECK(std::count(redrawn.begin(), redrawn.end(), '\n') == 1);
 }
 
+TEST_CASE("examples: what is no step is not in the steps' time") {
+  std::ostringstream out;
+  double now = 0;
+  example::progress progress(4, 10, "tokens", out, false, [&] { return now; });
+  for (std::size_t step = 1; step <= 4; ++step) {
+    now += 2;
+    progress.aside([&] { now += 30; });
+    progress.update(step, "loss 1");
+  }
+  CHECK(progress.rate() == doctest::Approx(5));
+}
+
 TEST_CASE("examples: a run that ends before its first step draws nothing") {
   std::ostringstream out;
   {

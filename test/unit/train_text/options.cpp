@@ -53,12 +53,12 @@ TEST_CASE("train_text options: an unknown flag is named, with the nearest and al
   CHECK_THROWS_WITH_AS(
       parse({"--step", "3"}),
       "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-      "--backend, --parallel, --precision, --threads, --trace, --save, --save-every, --keep, --resume, --plan-only, --help.",
+      "--backend, --parallel, --precision, --threads, --trace, --evaluate-every, --patience, --save, --save-every, --keep, --resume, --generate, --max-new-tokens, --temperature, --top-k, --no-cache, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, --save, --save-every, "
-      "--keep, --resume, --plan-only, --help.",
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, --evaluate-every, --patience, --save, --save-every, "
+      "--keep, --resume, --generate, --max-new-tokens, --temperature, --top-k, --no-cache, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
   CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);
@@ -117,6 +117,38 @@ TEST_CASE("train_text options: checkpoints") {
   CHECK_THROWS_WITH_AS(parse({"--save", "a", "--keep", "0"}), "--keep takes a whole number from 1 to 1000000, not '0'.",
                        usage_error);
   CHECK_THROWS_WITH_AS(parse({"--resume"}), "--resume needs a value: --resume DIR.", usage_error);
+}
+
+TEST_CASE("train_text options: evaluation during training") {
+  const auto o = parse({"--evaluate-every", "50", "--patience=3"});
+  CHECK(o.evaluate_every == 50);
+  CHECK(o.patience == 3);
+  CHECK(parse({}).evaluate_every == 0);
+  CHECK_THROWS_WITH_AS(parse({"--patience", "3"}),
+                       "--patience counts evaluations: say how often there is one, with --evaluate-every N.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--evaluate-every", "0"}),
+                       "--evaluate-every takes a whole number from 1 to 1000000000, not '0'.", usage_error);
+}
+
+TEST_CASE("train_text options: generating") {
+  const auto o = parse({"--generate=-- x", "--max-new-tokens", "7", "--temperature", "0.25", "--top-k", "3", "--no-cache"});
+  CHECK(o.generate == "-- x");
+  CHECK(o.new_tokens == 7);
+  CHECK(o.temperature == 0.25);
+  CHECK(o.top_k == 3);
+  CHECK(!o.cached);
+  CHECK(parse({}).generate.empty());
+  CHECK(parse({}).cached);
+  CHECK(parse({"--temperature", "0"}).temperature == 0);
+  for (const char* bad : {"-1", "nan", "1e3", "1x", "warm"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(parse({"--temperature", bad}),
+                         ("--temperature takes a number from 0 to 100, not '" + std::string(bad) + "'.").c_str(),
+                         usage_error);
+  }
+  CHECK_THROWS_WITH_AS(parse({"--top-k", "0"}), "--top-k takes a whole number from 1 to 256, not '0'.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--generate", "x", "--save", "a"}),
+                       "--generate trains nothing, so there is nothing for --save or --trace: leave them out.", usage_error);
 }
 
 TEST_CASE("train_text options: the help page names every flag") {

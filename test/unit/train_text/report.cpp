@@ -165,6 +165,15 @@ TEST_CASE("train_text report: the folder is made, and holds the three files and 
   CHECK(content(folder / "summary.json") == train_text::summary_json(figures));
 }
 
+TEST_CASE("train_text report: evaluations are a file of their own") {
+  const scratch dir;
+  output_folder out(dir.root / "e", true);
+  out.write(curve(9), figures, curve(4));
+  CHECK(names_in(dir.root / "e") == std::set<std::string>{"held_out.csv", "loss.csv", "loss.svg", "summary.json"});
+  CHECK(content(dir.root / "e" / "held_out.csv") == train_text::loss_csv(curve(4)));
+  CHECK(content(dir.root / "e" / "loss.csv") == train_text::loss_csv(curve(9)));
+}
+
 TEST_CASE("train_text report: a run without a report leaves no trace") {
   const scratch dir;
   {

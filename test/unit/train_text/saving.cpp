@@ -21,12 +21,26 @@ TEST_CASE("train_text saving: the command that goes on") {
   o.save = "saved";
   o.save_every = 2;
   o.threads = 2;
+  o.evaluate_every = 5;
+  o.patience = 4;
   o.resume = "elsewhere";
-  CHECK(
-      train_text::resuming_command(o) ==
-      "'./my program' --text 'it'\\''s' --steps 7 --seed 3 --out train_text-out --backend threads --parallel ddp+tp --threads 2 "
-      "--save saved --save-every 2 --keep 2 --resume saved");
+  CHECK(train_text::resuming_command(o) ==
+        "'./my program' --text 'it'\\''s' --steps 7 --seed 3 --out train_text-out --backend threads --parallel ddp+tp "
+        "--evaluate-every 5 --patience 4 --threads 2 "
+        "--save saved --save-every 2 --keep 2 --resume saved");
   CHECK(train_text::quoted("") == "''");
+}
+
+TEST_CASE("train_text saving: early stopping goes on where it was") {
+  example::early_stopping e{.patience = 3};
+  CHECK(train_text::resumed(e, train_text::with({}, e)).best == e.best);  // nothing was evaluated
+  for (const double loss : {5., 4., 6.}) (void)e.after(loss);
+  const auto again = train_text::resumed({.patience = 7}, train_text::with({.step = 9}, e));
+  CHECK(again.patience == 7);
+  CHECK(again.best == 4);
+  CHECK(again.since_best == 1);
+  CHECK(train_text::with({.step = 9}, {}) ==
+        shardwise::checkpoint_position{.step = 9});  // a run without it says nothing of it
 }
 
 TEST_CASE("train_text saving: what a run must have in common with the one it goes on with") {

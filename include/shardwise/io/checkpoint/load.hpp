@@ -20,8 +20,9 @@
 namespace shardwise::inline v0_1 {
 
 // What is loaded: all that the program holds, which must be what the checkpoint has; or parameters and buffers alone, as for a program
-// that does not train: states of either side are left as they are.
-enum class load_contents { all, parameters };
+// that does not train: states of either side are left as they are. Or weights, parameters alone, as for a program whose buffers are of
+// its own (kv_cache): those keep what they hold, and one that holds nothing gets its initial value.
+enum class load_contents { all, parameters, weights };
 
 struct load_options {
   load_contents contents = load_contents::all;
@@ -47,9 +48,11 @@ inline std::string nearest_name(const std::string& name, const std::vector<store
   return best;
 }
 
-// The number of each leaf's tensor in the index. Throws at the first that is missing, has another shape or type, or is left over.
+// The number of each leaf's tensor in the index. Throws at the first that is missing, has another shape or type, or is left over and not
+// one of those that are left as they are.
 inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, const std::vector<stored_tensor>& wanted,
-                                        const checkpoint_index& index, const std::string& path, bool states) {
+                                        const checkpoint_index& index, const std::string& path, bool states,
+                                        const std::vector<std::string>& left = {}) {
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < index.tensors.size(); ++i) by_name[index.tensors[i].name] = i;
   std::vector<std::size_t> number;
@@ -72,6 +75,7 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
     number.push_back(it->second);
     by_name.erase(it);
   }
+  for (const std::string& name : left) by_name.erase(name);
   for (const auto& [name, at] : by_name) {
     const bool state = name.find(':') != name.npos;
     if (state && !states) continue;
@@ -104,7 +108,7 @@ void check_shared_counts(const std::vector<saved_leaf>& leaves, const std::vecto
 template <class Executor>
 loaded_checkpoint load(Executor& ex, const std::string& folder, const load_options& options = {}) {
   auto& rank = runtime::block_access::rank(ex);
-  const bool states = options.contents == load_contents::all;
+  const bool states = options.contents == load_contents::all, weights = options.contents == load_contents::weights;
   loaded_checkpoint found;
   std::optional<storage::block_reader> reader;
   storage::read_leaves<Executor> all_read{ex};
@@ -133,15 +137,21 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
     reader.emplace(found.path, storage::index_from(path, text));
     static_cast<checkpoint_position&>(found) = reader->index().position;
     found.mesh = reader->index().mesh;
+    std::vector<std::string> left;  // the program's buffers, of which nothing is loaded
+    int table = 0;
     for (storage::saved_leaf& leaf : storage::leaves_of<Executor>("load"))
-      if (states || !leaf.is_state) leaves.push_back(std::move(leaf));
+      if (weights && !leaf.is_state && table++ >= Executor::parameter_count()) left.push_back(leaf.name);
+      else if (states || !leaf.is_state) leaves.push_back(std::move(leaf));
     const std::vector<std::size_t> number =
-        storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states);
+        storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states, left);
     for (std::size_t f = 0; f < reader->index().files.size(); ++f)  // all files, by one rank each
       if (f % static_cast<std::size_t>(rank.size()) == static_cast<std::size_t>(rank.index())) (void)reader->file(f);
     all_read.read([&](std::size_t k, const runtime::layout& l, auto* to) { reader->read(number[k], l, to); });
     storage::check_shared_counts(leaves, all_read.blocks, found.path);
-    return found.path + " " + storage::checksum_text(chosen->index) + (states ? "" : ", its parameters alone");
+    return found.path + " " + storage::checksum_text(chosen->index) +
+           (states    ? ""
+            : weights ? ", its weights alone"
+                      : ", its parameters alone");
   };
   try {
     const std::vector<std::string> indices = storage::together(rank, "load", read);
@@ -154,7 +164,8 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
     throw;
   }
   all_read.give();
-  runtime::block_access::all_given(ex);
+  if (weights) runtime::block_access::weights_given(ex, found.seed);
+  else runtime::block_access::all_given(ex);
   found.bytes_read = reader->bytes_read();
   return found;
 }

@@ -30,6 +30,7 @@ bool is_finite(const attention_block<const T>& x, std::int64_t b, std::int64_t h
   for (std::int64_t t = 0; t < times && finite; ++t) finite = is_finite(x.at(b, h, t), size);
   return finite;
 }
+struct checked_by_heads {};
 // Law: of one head, products with what is not finite would take it where it is not seen (0 times infinity), so such heads go
 // the plain way; all others have no such factors. dout: null without gradients.
 template <class T>
@@ -42,6 +43,9 @@ struct finite_heads {
       : x(of),
         dout(gradient),
         all(is_finite_in(x.q) && is_finite_in(x.k) && is_finite_in(x.v) && (!dout || is_finite_in(*dout))) {}
+  // Head by head alone: of a call that has not all of its blocks' keys.
+  finite_heads(const attention_call<T>& of, const attention_block<const T>* gradient, checked_by_heads)
+      : x(of), dout(gradient), all(false) {}
   // Head kh of k, and those of q that read it.
   bool operator()(std::int64_t b, std::int64_t kh) const {
     if (all) return true;

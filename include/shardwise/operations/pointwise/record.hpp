@@ -24,6 +24,7 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .split = &as_the_row_says,
           .refusal = &refuse_pointwise,
           .writes = &writes_nothing,
+          .writes_into_first = false,
           .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element,

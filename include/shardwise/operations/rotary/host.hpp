@@ -63,6 +63,16 @@ constexpr void rotary_turn(const rotary_block& r, std::int64_t t, T* cosine, T* 
   }
 }
 
+// The pairs of one position of one head, which begins at `at`.
+template <class T>
+constexpr void rotate_pairs(const rotary_block& r, const T* x, T* y, std::int64_t at, const T* cosine, const T* sine) {
+  for (std::int64_t i = 0; i < r.size / 2; ++i) {
+    const T u = x[at + r.one(i)], v = x[at + r.two(i)];
+    y[at + r.one(i)] = u * cosine[i] - v * sine[i];
+    y[at + r.two(i)] = v * cosine[i] + u * sine[i];
+  }
+}
+
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
@@ -77,15 +87,7 @@ struct SHARDWISE_HIDDEN host_kernel<custom::rotary_embedding> {
     for (std::int64_t t = of.begin; t < of.begin + of.size; ++t) {
       host::rotary_turn(r, t, cosine, sine);
       for (std::int64_t b = 0; b < r.batch; ++b)
-        for (std::int64_t h = 0; h < r.others; ++h) {
-          const T* const x = k.in(0) + r.at(b, t, h);
-          T* const y = k.out() + r.at(b, t, h);
-          for (std::int64_t i = 0; i < r.size / 2; ++i) {
-            const T u = x[r.one(i)], v = x[r.two(i)];
-            y[r.one(i)] = u * cosine[i] - v * sine[i];
-            y[r.two(i)] = v * cosine[i] + u * sine[i];
-          }
-        }
+        for (std::int64_t h = 0; h < r.others; ++h) host::rotate_pairs(r, k.in(0), k.out(), r.at(b, t, h), cosine, sine);
     }
   }
 };

@@ -74,6 +74,28 @@ constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, in
   return -1;
 }
 
+// The leaf that node `i` may write its rows into, of an operation that is its first operand but for these, -1: none. A value that is
+// copied back to the leaf in the end may lie there from the beginning, if nobody reads the leaf as it was in between: then the rows are
+// all that moves, and the copy back has nothing to do.
+template <class Plan, class Graph>
+constexpr int written_leaf(const Plan& p, const storage_map<Graph::node_capacity>& storage, const Graph& g, const node& x,
+                           int i) {
+  if (!is_custom(g, x) || !record_of(g, x).writes_into_first || p.owner[i] != i) return -1;
+  const int leaf = x.in[0];
+  if (!is_leaf(g.nodes[leaf].op) || storage.owner[leaf] != leaf || g.nodes[leaf].spec != x.spec) return -1;
+  for (int k = 1; k < x.inputs; ++k)
+    if (storage.owner[x.in[k]] == leaf) return -1;
+  for (int j = i + 1; j < g.node_count; ++j) {
+    const node& y = g.nodes[j];
+    if (y.op == op_code::assign && storage.owner[y.in[0]] == leaf) return y.in[0] == leaf && y.in[1] == i ? leaf : -1;
+    if (y.op == op_code::wait)
+      if (const int c = collective_of(g, j); c >= 0 && storage.owner[g.nodes[c].in[0]] == leaf) return -1;
+    for (int k = 0; k < y.inputs; ++k)
+      if (storage.owner[y.in[k]] == leaf) return -1;
+  }
+  return -1;
+}
+
 }  // namespace detail
 
 // Backend::workspace_bytes<Source>() -> bytes of scratch that any of its kernels needs at most.
@@ -222,10 +244,11 @@ struct plan_memory {
       if (is_leaf(x.op)) continue;
       int own = p.owner[p.owner[i]];  // the owner found so far may have moved into another's storage since
       if (own == i) {
-        const int over = detail::overwritten_owner(p, g, x, i);
+        const int leaf = detail::written_leaf(p, st.storage, g, x, i);
+        const int over = leaf >= 0 ? leaf : detail::overwritten_owner(p, g, x, i);
         if (over >= 0) {
           own = over;
-          p.last_use[own] = p.last_use[i];
+          if (leaf < 0) p.last_use[own] = p.last_use[i];
           p.bytes[i] = 0;
         }
       }

@@ -58,6 +58,14 @@ struct block_access {
     for (int at = 0; at < E::table_count(); ++at) e.given().parameter(at);
     e.forget_sums();
   }
+  // All parameters have values; of the buffers each that has none gets its initial one.
+  template <class E>
+  static void weights_given(E& e, std::uint64_t seed) {
+    for (int at = 0; at < E::table_count(); ++at)
+      if (at < E::parameter_count()) e.given().parameter(at);
+      else if (!e.given().has_parameter(at)) e.draw_leaf(at, seed);
+    e.forget_sums();
+  }
 };
 
 }  // namespace shardwise::inline v0_1::runtime

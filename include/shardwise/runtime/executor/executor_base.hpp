@@ -226,12 +226,7 @@ class executor_base : public gradient_sums<Step, Self> {
   // zeroed, as they are after construction. Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
     rank_->agree(seed, "the seed");
-    for (int at = 0; at < base::table_count(); ++at) {
-      const auto& info = runtime::parameters_of<Step>.item[at];
-      const int id = base::table_node(at);
-      self().draw_block(id, info.kind, info.scale, seed, base::table_name(at));
-      base::given().parameter(at);
-    }
+    for (int at = 0; at < base::table_count(); ++at) draw_leaf(at, seed);
     reset_states();
     clear_padding();
   }
@@ -252,6 +247,13 @@ class executor_base : public gradient_sums<Step, Self> {
 #if SHARDWISE_EXPLAIN && !SHARDWISE_DEVICE_PASS
     if (rank_) explain_program<Step, mesh_type>(rank_->index());
 #endif
+  }
+
+  // The initial value of a parameter, or of a buffer behind them.
+  void draw_leaf(int at, std::uint64_t seed) {
+    const auto& info = runtime::parameters_of<Step>.item[at];
+    self().draw_block(base::table_node(at), info.kind, info.scale, seed, base::table_name(at));
+    base::given().parameter(at);
   }
 
   // The node of one of its states.

@@ -105,6 +105,9 @@ constexpr const char* index_remedy(op_code op) {
   return op == op_code::nll
              ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
                "the logits more classes"
+         : op == op_code::custom
+             ? "a position is how many tokens came before, and with the new ones at most what the cache has: begin anew at position 0, or "
+               "give the cache more positions"
              : "map the data to that range or enlarge the table";
 }
 
