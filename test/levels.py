@@ -131,7 +131,7 @@ def check(root):
                     if layer in layers and pattern.search(target):
                         problems.append(f"{where}: <{target}> in layer '{layer or 'umbrella'}': {why}")
                         break
-    return problems + circles(root) + upward_declarations(root), edges
+    return problems + circles(root) + upward_declarations(root) + hidden_types(root), edges
 
 
 def room_of(path):
@@ -242,6 +242,28 @@ def upward_declarations(root):
     return problems
 
 
+def hidden_types(root):
+    """Types that a namespace `detail` gives and one around it too: inside, the name means whichever header came first."""
+    given = {}
+    for path in sorted(p for p in (root / "shardwise").rglob("*") if p.suffix in (".hpp", ".cuh")):
+        text = path.read_text(encoding="utf-8")
+        for scope, head, mark, at in statements(text):
+            bare_head = without_template(head)
+            alias = re.match(r"(?:using|concept)\s+(\w+)\s*=", bare_head)
+            what = ("class", alias.group(1)) if alias else named(head, mark) if mark == "{" else None
+            if what and what[0] == "class":
+                given.setdefault((scope, what[1]), f"{path.relative_to(root).as_posix()}:{text.count(chr(10), 0, at) + 1}")
+    problems = []
+    for (scope, name), where in sorted(given.items()):
+        around = scope if scope.endswith("::detail") else ""
+        while "::" in around:
+            around = around.rpartition("::")[0]
+            if other := given.get((around, name)):
+                problems.append(f"{where}: {scope}::{name} hides {around}::{name} of {other}; which of them is meant inside hangs on the order "
+                                "of includes: name one of them otherwise")
+    return problems
+
+
 def circles(root):
     """Rooms of one layer that include each other, directly or through others, as problems."""
     uses = {}
@@ -304,6 +326,9 @@ SELFTEST = [
     ("operations/row/record.hpp", "#include <shardwise/operations/fill/host.hpp>\n", "operations -> runtime points upward"),
     ("graph/k.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(A::sp,\n                       1);\n}\n", "A::sp costs nvcc"),
     ("graph/l.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(spec(A::sp), A::sp.rank);\n}\n", None),
+    ("graph/s.hpp", "namespace shardwise {\ntemplate <class T>\nusing sum = T;\nnamespace detail {\ntemplate <class T>\nstruct sum {};\n}\n}\n",
+     "shardwise::detail::sum hides shardwise::sum"),
+    ("graph/t.hpp", "namespace shardwise {\nstruct sum;\nnamespace detail {\nstruct sum {};\nstruct product {};\n}\nstruct q { using product = int; };\nnamespace other {\nstruct q {};\n}\n}\n", None),
     ("graph/p.hpp", "template <fixed_string P, class... S>\nstruct path<at<P, S...>> {\n};\n", "does not match path by a string"),
     ("graph/q.hpp", "template <template <fixed_string, class...> class At, fixed_string P, class... S>\nstruct of<At<P, S...>> : b<S...> {};\n",
      "does not match of by a string"),

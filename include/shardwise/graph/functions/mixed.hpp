@@ -17,7 +17,7 @@ concept plain_value = !tensor<T> && !std::convertible_to<T, double>;
 
 // Exactly one of two operands is a tensor, the other nothing that an operation takes.
 template <class A, class B>
-concept mixed = (tensor<A> && plain_value<B>) || (plain_value<A> && tensor<B>);
+concept tensor_and_value = (tensor<A> && plain_value<B>) || (plain_value<A> && tensor<B>);
 
 // Modelled by a parameter that no plan has bound.
 template <class T>
@@ -34,7 +34,7 @@ constexpr auto refuse_mixed(const A& a, const B& b) {
 
 #define SHARDWISE_REFUSE_MIXED(function)            \
   template <class A, class B>                       \
-    requires detail::mixed<A, B>                    \
+    requires detail::tensor_and_value<A, B>         \
   constexpr auto function(const A& a, const B& b) { \
     return detail::refuse_mixed(a, b);              \
   }
