@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "../common/flags.hpp"
 
@@ -92,7 +93,10 @@ inline std::string usage(const options& defaults = {}) {
     if (name == "--seed") return std::to_string(defaults.seed);
     if (name == "--out") return defaults.out.string();
     if (name == "--max-new-tokens") return std::to_string(defaults.new_tokens);
-    if (name == "--temperature") return "0.8";
+    if (name == "--temperature") {
+      char digits[32];
+      return {digits, std::to_chars(digits, digits + sizeof digits, defaults.temperature).ptr};
+    }
     return "";
   });
 }
@@ -107,8 +111,10 @@ inline double parse_temperature(std::string_view text) {
 /// The last of a repeated flag counts; throws usage_error.
 inline options parse_options(int argc, const char* const* argv, options defaults = {}) {
   options result = std::move(defaults);
+  std::vector<std::string_view> given;
   example::read_flags(
       argc, argv, flags, "a text is given as --text FILE_OR_DIR", [&](std::string_view name, std::string_view value) {
+        given.push_back(name);
         if (name == "--plan-only") result.plan_only = true;
         if (name == "--help") result.help = true;
         if (name == "--generate") result.generate = value;
@@ -153,8 +159,15 @@ inline options parse_options(int argc, const char* const* argv, options defaults
     throw usage_error("--save-every needs a folder to save into: --save DIR.");
   if (result.patience > 0 && result.evaluate_every == 0)
     throw usage_error("--patience counts evaluations: say how often there is one, with --evaluate-every N.");
-  if (!result.generate.empty() && (!result.save.empty() || !result.trace.empty()))
-    throw usage_error("--generate trains nothing, so there is nothing for --save or --trace: leave them out.");
+  const bool generates = !result.generate.empty();
+  for (const std::string_view name : given) {
+    const auto among = [&](auto... names) { return (... || (name == names)); };
+    if (generates && among("--text", "--steps", "--trace", "--evaluate-every", "--patience", "--save", "--save-every",
+                           "--keep", "--plan-only"))
+      throw usage_error("--generate trains nothing, so there is nothing for " + std::string(name) + ": leave it out.");
+    if (!generates && among("--max-new-tokens", "--temperature", "--top-k", "--no-cache"))
+      throw usage_error(std::string(name) + " is for --generate TEXT: give a text to go on from, or leave it out.");
+  }
   if (result.threads > 1 && result.backend == "cuda")
     throw usage_error("--threads is for ranks on the host: leave it out, or take --backend threads.");
   return result;

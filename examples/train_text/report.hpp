@@ -221,6 +221,8 @@ class output_folder : public example::output_folder {
   /// Throws std::runtime_error, having written nothing, where a figure is not finite (training diverged) or the disk refuses.
   void write(std::span<const loss_point> curve, const summary& s, std::span<const loss_point> evaluations = {}) {
     for (const auto& point : curve) require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
+    for (const auto& point : evaluations)
+      require_finite(point.bits_per_byte, "the held-out loss at step " + std::to_string(point.step));
     require_finite(s.held_out_bits_per_byte, "the held-out loss");
     require_finite(s.unigram_bits_per_byte, "the unigram cross-entropy");
     require_finite(s.bigram_bits_per_byte, "the bigram cross-entropy");

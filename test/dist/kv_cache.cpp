@@ -11,6 +11,7 @@
 #include <shardwise/more_functions.hpp>
 #include <stdexcept>
 #include <string>
+#include <thrown.hpp>
 #include <vector>
 
 namespace {
@@ -113,6 +114,9 @@ std::vector<std::int32_t> tokens() {
   return ids;
 }
 
+// The larger of both, or what is no number.
+double worse(double off, double d) { return d <= off ? off : d; }
+
 // On each rank: the logits of the whole sequences, and those of pieces of `lengths`, of which each sequence takes what it has.
 template <class T, bool Learned, int N, int M, int Window = 0>
 double differ(const std::vector<int>& lengths, int threads = 1) {
@@ -205,8 +209,8 @@ double of_different_lengths() {
     double off = 0;
     const auto compare = [&](const auto& got, std::int64_t n, std::int64_t b, std::int64_t t, std::int64_t at) {
       for (int c = 0; c < V; ++c)
-        off = std::fmax(off, std::abs(got.data[static_cast<std::size_t>((b * n + t) * V + c)] -
-                                      want.data[static_cast<std::size_t>((b * L + at) * V + c)]));
+        off = worse(off, std::abs(got.data[static_cast<std::size_t>((b * n + t) * V + c)] -
+                                  want.data[static_cast<std::size_t>((b * L + at) * V + c)]));
     };
     step.resize(6);
     std::vector<std::int32_t> prompt(B * 6, 9), position(B, 0);
@@ -232,7 +236,7 @@ double of_different_lengths() {
     }
     rank.barrier();
     for (int r = 0; r < mesh<N, M>::size; ++r) {
-      if (r == rank.index()) worst = std::fmax(worst, off);
+      if (r == rank.index()) worst = worse(worst, off);
       rank.barrier();
     }
   });
@@ -280,7 +284,7 @@ double long_attention(bool infinite) {
       REQUIRE(got.size() == want.size());
       for (std::size_t i = 0; i < got.size(); ++i)
         if (!(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))))
-          off = std::fmax(off, std::abs(got[i] - want[i]));
+          off = worse(off, std::abs(got[i] - want[i]));
     }
   });
   return off;
@@ -326,6 +330,22 @@ TEST_CASE("cache_update: rows at each sequence's position, the rest as it was; t
   check(std::integral_constant<int, 2>{}, std::integral_constant<int, 2>{});
   check(std::integral_constant<int, 4>{}, std::integral_constant<int, 1>{});
   check(std::integral_constant<int, 1>{}, std::integral_constant<int, 3>{});
+}
+
+TEST_CASE("position_ids: an id that int32 does not hold is refused") {
+  sw::launch<mesh<1, 1>>([](auto& rank) {
+    sw::eager e(rank);
+    const auto ids = sw::dtensor_of<std::int32_t, sw::shape<1, 2>, mesh<1, 1>>::distribute(e, std::vector<std::int32_t>(2));
+    const auto from = [&](std::int32_t at) {
+      const auto position =
+          sw::dtensor_of<std::int32_t, sw::shape<1>, mesh<1, 1>>::distribute(e, std::vector<std::int32_t>{at});
+      return sw::position_ids(ids, position).to_local().data;
+    };
+    const auto last = from(2147483646);
+    CHECK(last[0] == 2147483646);
+    CHECK(last[1] == 2147483647);
+    CHECK(test::thrown([&] { (void)from(2147483647); }).find("ids of int32 end at 2147483647") != std::string::npos);
+  });
 }
 
 TEST_CASE("position_ids and rotary_embedding: positions counted from each sequence's own, cut along the time too") {

@@ -78,8 +78,8 @@ MUTANTS = [
     ("load: all boxes of a run go to its first elements", BLOCKS, "0, wanted, to + at", "0, wanted, to + 0 * at", (FLAT,)),
     ("load: a flat group's counts of steps may differ", LOAD, "blocks[other] != blocks[k])", "false && blocks[other] != blocks[k])", (FLAT,)),
     ("weights: boxes of a run come in another order", WEIGHTS, "block.insert(block.end(), next", "block.insert(block.begin(), next", (FLAT,)),
-    ("load: weights alone leave buffers without a value", ACCESS, "else if (!e.given().has_parameter(at)) e.draw_leaf(at, seed);",
-     "else e.given().parameter(at);", ("dist/checkpoint/own_buffers.cpp",)),
-    ("load: weights alone take buffers, too", LOAD, "if (weights && !leaf.is_state && table++ >=", "if (weights && !leaf.is_state && table++ < 0 * ",
+    ("load: weights alone leave buffers without a value", ACCESS, "if (!e.given().has_parameter(at)) e.draw_leaf(at, seed);",
+     ";", ("dist/checkpoint/own_buffers.cpp",)),
+    ("load: weights leave out buffers that the checkpoint has", LOAD, "if (weights && leaf.buffer >= 0 && !has(leaf.name)) continue;", "if (weights && leaf.buffer >= 0) continue;",
      ("dist/checkpoint/own_buffers.cpp",)),
 ]

@@ -15,8 +15,8 @@ namespace shardwise::inline v0_1 {
 // give its time a run-time extent, dyn<most>, and resize the executor. A sequence begins at position 0; what was there before need
 // not be cleared. Elements are the model's: where queries are of another type (mixed), attention is in the cache's.
 //
-// Placed whole, or by its styles: at<"layers.*.attn.cache", cache_heads<tp>, cache_batch<dp>>. A program that is given the parameters of a
-// training (load, set_parameter) has the same names but for the buffers. Where it trains it is refused: no gradient flows through a cache.
+// Placed whole, or by its styles: at<"layers.*.attn.cache", cache_heads<tp>, cache_batch<dp>>. What a training has saved is loaded with
+// load_contents::weights, since it has no caches. Where it trains it is refused: no gradient flows through a cache.
 template <int Batch, int Positions, int Heads, int Size, attention_options Options = attention_options(),
           class Bound = unbound>
 struct kv_cache : module<kv_cache<Batch, Positions, Heads, Size, Options, Bound>, Bound> {

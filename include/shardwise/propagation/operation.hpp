@@ -193,7 +193,8 @@ struct operation {
                               // the sentence where no row fits
   stated<write_rule> writes;  // the operands written into, bit by bit
   stated<bool>
-      writes_into_first;  // its result is operand 0 but for a part, and its kernels, given one place for both, write that part alone
+      writes_into_first;  // of a custom operation: its result is operand 0 but for a part, and its kernels, given one place for
+                          // both, write that part alone
   stated<launching> launch;           // whether neighbours of it go out in one launch, where a backend has kernels for that
   stated<bool> arithmetic;            // its arithmetic takes longer than reading and writing its blocks
   stated<work_rule> flops;            // (attributes, operands, result): of the ranks at coordinate 0

@@ -4,8 +4,9 @@
 //
 // `position`, int32 (batch), says of each sequence how many tokens came before the new ones, so that prompts of a batch may have
 // different lengths: of a padded prompt the padding is written behind the real tokens, where no later query sees it before it is
-// written over. A position that is negative, or beyond which the new tokens do not fit the cache, is an exception at run time
-// that names the sequence; nothing wraps around. No gradient flows through a cache: one that is asked for is refused.
+// written over. A position that is negative, or beyond which the new tokens do not fit the cache, is an exception at run time: on hosts
+// one that names the sequence, on GPUs one that names the position, when the rank next waits. Nothing wraps around. No gradient flows
+// through a cache: one that is asked for is refused.
 #pragma once
 
 #include <shardwise/graph/functions/attention.hpp>
@@ -48,8 +49,9 @@ constexpr auto cache_update(const Cache& cache, const Rows& rows, const Position
 
 // scaled_dot_product_attention of new tokens over a cache: query t of a sequence stands at position + t and sees the cache up to
 // there, itself included, with `window` the last so many of these. So the cache holds the new tokens' keys and values already. q (batch,
-// heads, time, size), keys and values (batch, heads, positions, size), or as `layout` says. Law: row t is the row
-// that scaled_dot_product_attention gives of the whole sequence, on hosts bit for bit but where there is a window, else but for rounding. `causal` is always so, and nothing is dropped.
+// heads, time, size), keys and values (batch, heads, positions, size), or as `layout` says. Law: row t is the row that
+// scaled_dot_product_attention gives of the whole sequence, on hosts bit for bit but where there is a window, else but for rounding.
+// `causal` is always so, and nothing is dropped.
 // Placements: all cut along the batch; along the heads, position whole; along q's time, or along the size of values, the others reduced.
 template <attention_options Options = attention_options(), tensor Q, tensor K, tensor V, tensor Position>
 constexpr auto cached_attention(const Q& q, const K& keys, const V& values, const Position& position) {

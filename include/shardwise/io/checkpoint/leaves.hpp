@@ -25,6 +25,7 @@ struct saved_leaf {
   std::string name, type;
   int id = 0;
   bool is_state = false;
+  int buffer = -1;  // its number among the program's buffers; -1: it is none
   extents shape{};  // of the whole tensor
 };
 
@@ -46,7 +47,7 @@ template <class Executor>
 std::vector<saved_leaf> leaves_of(const char* call_name) {
   const auto& g = Executor::image();
   std::vector<saved_leaf> all;
-  const auto add = [&](std::string name, int id, bool is_state) {
+  const auto add = [&](std::string name, int id, bool is_state, int buffer = -1) {
     const spec& s = Executor::flat::spec_of(g, id);
     for (int a = 0; a < s.axes; ++a)
       if (s.place[a].is_partial())
@@ -55,12 +56,12 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
     if (s.type != dtype_v<typename Executor::element>)
       throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name + "' has elements of type " +
                              name_of(s.type) + ", and the program's are " + name_of(dtype_v<typename Executor::element>));
-    all.push_back({std::move(name), safetensors_type(s.type), id, is_state, extents(s.extent, s.extent + s.rank)});
+    all.push_back({std::move(name), safetensors_type(s.type), id, is_state, buffer, extents(s.extent, s.extent + s.rank)});
   };
   for (int i = 0; i < Executor::parameter_count(); ++i)
     add(Executor::parameter_name(i), Executor::find(op_code::param, i), false);
   for (int i = 0; i < Executor::buffer_count(); ++i)
-    add(Executor::buffer_name(i), Executor::find(op_code::module_buffer, i), false);
+    add(Executor::buffer_name(i), Executor::find(op_code::module_buffer, i), false, i);
   for (int i = 0; i < g.node_count; ++i) {
     if (g.nodes[i].op != op_code::state) continue;
     const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);

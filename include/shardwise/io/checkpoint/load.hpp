@@ -2,6 +2,7 @@
 // load: a checkpoint into a program of any plan and mesh: each rank reads what its own blocks are made of.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,8 +21,8 @@
 namespace shardwise::inline v0_1 {
 
 // What is loaded: all that the program holds, which must be what the checkpoint has; or parameters and buffers alone, as for a program
-// that does not train: states of either side are left as they are. Or weights, parameters alone, as for a program whose buffers are of
-// its own (kv_cache): those keep what they hold, and one that holds nothing gets its initial value.
+// that does not train: states of either side are left as they are. Or weights, the same for a program that has buffers of its own besides
+// (kv_cache): of those that the checkpoint does not have each keeps what it holds, or gets its initial value.
 enum class load_contents { all, parameters, weights };
 
 struct load_options {
@@ -48,11 +49,9 @@ inline std::string nearest_name(const std::string& name, const std::vector<store
   return best;
 }
 
-// The number of each leaf's tensor in the index. Throws at the first that is missing, has another shape or type, or is left over and not
-// one of those that are left as they are.
+// The number of each leaf's tensor in the index. Throws at the first that is missing, has another shape or type, or is left over.
 inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, const std::vector<stored_tensor>& wanted,
-                                        const checkpoint_index& index, const std::string& path, bool states,
-                                        const std::vector<std::string>& left = {}) {
+                                        const checkpoint_index& index, const std::string& path, bool states) {
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < index.tensors.size(); ++i) by_name[index.tensors[i].name] = i;
   std::vector<std::size_t> number;
@@ -65,7 +64,11 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
       const std::string near = nearest_name(leaves[k].name, index.tensors);
       refuse(path, "has no '" + leaves[k].name + "', which the program holds" +
                        (near.empty() ? "" : "; its nearest name is '" + near + "'") +
-                       (leaves[k].is_state ? remedy : "; load it into a program of the same model"));
+                       (leaves[k].is_state ? remedy
+                        : leaves[k].buffer >= 0
+                            ? "; load it into a program of the same model, or where the buffer is the program's own: "
+                              "load_contents::weights"
+                            : "; load it into a program of the same model"));
     }
     const stored_tensor& t = index.tensors[it->second];
     if (t.shape != wanted[k].shape || t.type != wanted[k].type)
@@ -75,7 +78,6 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
     number.push_back(it->second);
     by_name.erase(it);
   }
-  for (const std::string& name : left) by_name.erase(name);
   for (const auto& [name, at] : by_name) {
     const bool state = name.find(':') != name.npos;
     if (state && !states) continue;
@@ -137,21 +139,25 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
     reader.emplace(found.path, storage::index_from(path, text));
     static_cast<checkpoint_position&>(found) = reader->index().position;
     found.mesh = reader->index().mesh;
-    std::vector<std::string> left;  // the program's buffers, of which nothing is loaded
-    int table = 0;
-    for (storage::saved_leaf& leaf : storage::leaves_of<Executor>("load"))
-      if (weights && !leaf.is_state && table++ >= Executor::parameter_count()) left.push_back(leaf.name);
-      else if (states || !leaf.is_state) leaves.push_back(std::move(leaf));
+    const auto has = [&](const std::string& name) {
+      const auto& stored = reader->index().tensors;
+      return std::any_of(stored.begin(), stored.end(), [&](const storage::stored_tensor& t) { return t.name == name; });
+    };
+    for (storage::saved_leaf& leaf : storage::leaves_of<Executor>("load")) {
+      if (leaf.is_state && !states) continue;
+      if (weights && leaf.buffer >= 0 && !has(leaf.name)) continue;  // the program's own
+      leaves.push_back(std::move(leaf));
+    }
     const std::vector<std::size_t> number =
-        storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states, left);
+        storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states);
     for (std::size_t f = 0; f < reader->index().files.size(); ++f)  // all files, by one rank each
       if (f % static_cast<std::size_t>(rank.size()) == static_cast<std::size_t>(rank.index())) (void)reader->file(f);
     all_read.read([&](std::size_t k, const runtime::layout& l, auto* to) { reader->read(number[k], l, to); });
     storage::check_shared_counts(leaves, all_read.blocks, found.path);
     return found.path + " " + storage::checksum_text(chosen->index) +
            (states    ? ""
-            : weights ? ", its weights alone"
-                      : ", its parameters alone");
+            : weights ? ", what it has of parameters and buffers"
+                      : ", its parameters and buffers");
   };
   try {
     const std::vector<std::string> indices = storage::together(rank, "load", read);
@@ -164,8 +170,12 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
     throw;
   }
   all_read.give();
-  if (weights) runtime::block_access::weights_given(ex, found.seed);
-  else runtime::block_access::all_given(ex);
+  if (weights) {
+    for (const storage::saved_leaf& leaf : leaves)
+      if (leaf.buffer >= 0) runtime::block_access::buffer_given(ex, leaf.buffer);
+    runtime::block_access::draw_other_buffers(ex, found.seed);
+  }
+  runtime::block_access::all_given(ex);
   found.bytes_read = reader->bytes_read();
   return found;
 }

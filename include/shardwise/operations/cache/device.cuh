@@ -38,7 +38,7 @@ struct positions {
   __device__ std::int64_t of(std::int64_t b) const {
     const std::int64_t first = at[b], last = first + (tokens > 0 ? tokens - 1 : 0);
     if (first >= 0 && (most < 0 || first + tokens <= most)) return first;
-    guard.checked(first < 0 ? first : last, most < 0 ? 2147483648LL : most);
+    guard.checked(first < 0 ? first : last, most < 0 ? host::most_position_id : most);
     return -1;
   }
 };
@@ -177,8 +177,9 @@ void attend(const kernel_arguments<T>& k, positions p, context& ctx) {
   else if (size <= 128) run(&attend_cached<4, T, C>);
   else if (size <= 256) run(&attend_cached<8, T, C>);
   else
-    throw std::length_error("shardwise: cached_attention: heads have " + std::to_string(size) +
-                            " numbers, and on devices at most 256; take more heads of less numbers");
+    throw std::length_error(
+        "shardwise: cached_attention: heads have " + std::to_string(size) +
+        " numbers, and on devices at most 256; run it on host ranks, or take more heads of less numbers");
 }
 
 template <class T>
@@ -192,16 +193,15 @@ void rotate(const kernel_arguments<T>& k, positions p, context& ctx) {
 
 template <class T>
 void count(const kernel_arguments<T>& k, positions p, context& ctx) {
-  p.tokens = k.extent(1);
+  p.tokens = k.origin(0, 1) + k.extent(1);
+  p.most = host::most_position_id;
   const std::int64_t n = k.size();
   if (n > 0) count_positions<T><<<blocks_of(n), 256, 0, ctx.stream>>>(k.out(), n, k.extent(1), k.origin(0, 1), p);
 }
 
 template <const custom_operation& Op, class T>
 void run(const call& c, context& ctx) {
-  host::operands<T> q;
-  for (int i = 0; i <= max_inputs; ++i) q.p[i] = static_cast<T*>(c.p[i]);
-  q.index = static_cast<const std::int32_t*>(c.p[Op.record.indices]);
+  const host::operands<T> q = detail::operands_of<Op, T>(c);
   const kernel_arguments<T> k(c, q);
   const positions p{q.index, 0, -1, index_guard{ctx.fault, c.node}};
   if constexpr (&Op == &custom::cache_update) update(k, p, ctx);

@@ -28,6 +28,8 @@ inline namespace SHARDWISE_HOST_BUILD {
                           " positions; begin anew at position 0 with the last tokens, or give the cache more positions");
 }
 
+inline constexpr std::int64_t most_position_id = std::int64_t{1} << 31;
+
 // The position of sequence b of the block. positions: of the cache; < 0: there is none.
 template <class T>
 constexpr std::int64_t checked_position(const char* what, const kernel_arguments<T>& k, std::int64_t b, std::int64_t tokens,
@@ -35,6 +37,17 @@ constexpr std::int64_t checked_position(const char* what, const kernel_arguments
   const std::int64_t at = k.index()[b];
   if (at < 0 || (positions >= 0 && at + tokens > positions))
     refuse_position(what, k.origin(0, 0) + b, at, tokens, positions);
+  return at;
+}
+
+// The position of sequence b of the block, whose tokens up to `tokens` have ids of int32.
+template <class T>
+constexpr std::int64_t checked_first_id(const kernel_arguments<T>& k, std::int64_t b, std::int64_t tokens) {
+  const std::int64_t at = checked_position("position_ids", k, b, tokens, -1);
+  if (at + tokens > most_position_id)
+    throw std::out_of_range("shardwise: position_ids: sequence " + std::to_string(k.origin(0, 0) + b) + " has position " +
+                            std::to_string(at) + " and " + std::to_string(tokens) +
+                            " new tokens, and ids of int32 end at 2147483647; begin anew at position 0");
   return at;
 }
 
@@ -139,7 +152,7 @@ struct SHARDWISE_HIDDEN host_kernel<custom::position_ids> {
   static constexpr void run(const kernel_arguments<T>& k) {
     const std::int64_t times = k.extent(1);
     for (std::int64_t b = 0; b < k.extent(0); ++b) {
-      const std::int64_t at = host::checked_position("position_ids", k, b, times, -1);
+      const std::int64_t at = host::checked_first_id(k, b, k.origin(0, 1) + times);
       for (std::int64_t t = 0; t < times; ++t) k.out()[b * times + t] = T(static_cast<int>(at + k.origin(0, 1) + t));
     }
   }

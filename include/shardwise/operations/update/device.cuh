@@ -558,7 +558,8 @@ template <>
 struct kernel<op_code::assign> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    if (c.p[0] == c.p[1]) return;  // computed there: plan_memory
+    if (c.p[0] == c.p[1])
+      return;  // computed there by plan_memory, which asks for equal specs; nothing else lies at a leaf's place
     const std::int64_t zeros[max_rank]{};
     copy_block<T>(op_code::assign, as<T>(c.p[1]), c.l[1], zeros, as<T>(c.p[0]), c.l[0], zeros, c.l[0].ext, ctx);
   }

@@ -301,7 +301,8 @@ struct kernel<op_code::assign> {
   static constexpr cut_kind cut = cut_kind::update;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    if (q.p[0] == q.p[1]) return;  // computed there: plan_memory
+    if (q.p[0] == q.p[1])
+      return;  // computed there by plan_memory, which asks for equal specs; nothing else lies at a leaf's place
     const std::int64_t zero[max_rank]{};
     copy_block<T>(q.p[1], c.l[1], zero, q.p[0], c.l[0], zero, c.l[0].ext);
   }

@@ -89,7 +89,11 @@ constexpr int written_leaf(const Plan& p, const storage_map<Graph::node_capacity
     const node& y = g.nodes[j];
     if (y.op == op_code::assign && storage.owner[y.in[0]] == leaf) return y.in[0] == leaf && y.in[1] == i ? leaf : -1;
     if (y.op == op_code::wait)
-      if (const int c = collective_of(g, j); c >= 0 && storage.owner[g.nodes[c].in[0]] == leaf) return -1;
+      if (const int c = collective_of(g, j); c >= 0) {
+        bool reads = false;
+        each_member(g, c, [&](int member) { reads = reads || storage.owner[g.nodes[member].in[0]] == leaf; });
+        if (reads) return -1;
+      }
     for (int k = 0; k < y.inputs; ++k)
       if (storage.owner[y.in[k]] == leaf) return -1;
   }

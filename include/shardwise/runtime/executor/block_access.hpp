@@ -58,13 +58,15 @@ struct block_access {
     for (int at = 0; at < E::table_count(); ++at) e.given().parameter(at);
     e.forget_sums();
   }
-  // All parameters have values; of the buffers each that has none gets its initial one.
   template <class E>
-  static void weights_given(E& e, std::uint64_t seed) {
-    for (int at = 0; at < E::table_count(); ++at)
-      if (at < E::parameter_count()) e.given().parameter(at);
-      else if (!e.given().has_parameter(at)) e.draw_leaf(at, seed);
-    e.forget_sums();
+  static void buffer_given(E& e, int number) {
+    e.given().parameter(E::parameter_count() + number);
+  }
+  // Each buffer that has no value gets its initial one.
+  template <class E>
+  static void draw_other_buffers(E& e, std::uint64_t seed) {
+    for (int at = E::parameter_count(); at < E::table_count(); ++at)
+      if (!e.given().has_parameter(at)) e.draw_leaf(at, seed);
   }
 };
 

@@ -106,8 +106,8 @@ constexpr const char* index_remedy(op_code op) {
              ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
                "the logits more classes"
          : op == op_code::custom
-             ? "a position is how many tokens came before, and with the new ones at most what the cache has: begin anew at position 0, or "
-               "give the cache more positions"
+             ? "a position is how many tokens came before, at least 0 and with the new ones at most what a cache has: begin anew at "
+               "position 0, or give the cache more positions"
              : "map the data to that range or enlarge the table";
 }
 
