@@ -10,7 +10,7 @@
 #ifdef TRAIN_TEXT_FLOAT32
 SHARDWISE_DEVICE_ATTENTION(float)
 #else
-SHARDWISE_DEVICE_ATTENTION(float, shardwise::bf16)  // float: --generate --no-cache
+SHARDWISE_DEVICE_ATTENTION(shardwise::bf16)
 #endif
 
 #define TRAIN_TEXT_CUDA 1
