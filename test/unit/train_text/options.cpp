@@ -139,7 +139,7 @@ TEST_CASE("train_text options: generating") {
   CHECK(!o.cached);
   CHECK(parse({}).generate.empty());
   CHECK(parse({}).cached);
-  CHECK(parse({"--temperature", "0"}).temperature == 0);
+  CHECK(parse({"--generate", "x", "--temperature", "0"}).temperature == 0);
   for (const char* bad : {"-1", "nan", "1e3", "1x", "warm"}) {
     CAPTURE(bad);
     CHECK_THROWS_WITH_AS(parse({"--temperature", bad}),
@@ -147,8 +147,15 @@ TEST_CASE("train_text options: generating") {
                          usage_error);
   }
   CHECK_THROWS_WITH_AS(parse({"--top-k", "0"}), "--top-k takes a whole number from 1 to 256, not '0'.", usage_error);
-  CHECK_THROWS_WITH_AS(parse({"--generate", "x", "--save", "a"}),
-                       "--generate trains nothing, so there is nothing for --save or --trace: leave them out.", usage_error);
+  for (const char* of_training : {"--text", "--steps", "--trace", "--save", "--keep", "--evaluate-every"}) {
+    CAPTURE(of_training);
+    CHECK_THROWS_WITH_AS(
+        parse({"--generate", "x", of_training, "3"}),
+        ("--generate trains nothing, so there is nothing for " + std::string(of_training) + ": leave it out.").c_str(),
+        usage_error);
+  }
+  CHECK_THROWS_WITH_AS(parse({"--top-k", "3"}),
+                       "--top-k is for --generate TEXT: give a text to go on from, or leave it out.", usage_error);
 }
 
 TEST_CASE("train_text options: the help page names every flag") {
