@@ -297,8 +297,6 @@ MUTANTS = [
      "table.push_back({{S(t), U, U, R}, S(t)});", "table.push_back({{S(t), U, U, R}, P});", ("static/operations/cache.cpp",)),
     ("cache: positions are the first sequence's", FAMILY + "cache/host.hpp", "k.index()[b];", "k.index()[0];",
      ("static/operations/cache.cpp", "dist/kv_cache.cpp")),
-    ("cache: infinite keys that no query sees count", FAMILY + "cache/host.hpp", "if (!finite(b, h)) return", "if (false) return",
-     ("dist/kv_cache.cpp",)),
     ("cache: ids wrap around", FAMILY + "cache/host.hpp", "if (at + tokens > most_position_id)", "if (false)", ("dist/kv_cache.cpp",)),
     ("cache: the last new token may lie behind the end", FAMILY + "cache/host.hpp", "at + tokens > positions))",
      "at >= positions))", ("dist/kv_cache.cpp",)),
