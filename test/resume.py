@@ -139,7 +139,11 @@ def kill_ranks_after(command, seconds, moments):
         return False
     except subprocess.TimeoutExpired:
         pass
+    give_up = time.time() + 120
     while not (ranks := ranks_of(run.pid)) and run.poll() is None:
+        if time.time() > give_up:
+            run.kill()
+            raise SystemExit("FAILED the launcher started no process in two minutes")
         time.sleep(0.02)
     for pid in ranks if moments.random() < 0.5 else ranks[:1]:
         try:

@@ -55,20 +55,18 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < index.tensors.size(); ++i) by_name[index.tensors[i].name] = i;
   std::vector<std::size_t> number;
+  const char* const same_model = "; load it into a program of the same model";
   const char* const remedy =
       states ? "; load it into the program that saved it, or parameters and buffers alone: load_contents::parameters"
-             : "; load it into a program of the same model";
+             : same_model;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const auto it = by_name.find(leaves[k].name);
     if (it == by_name.end()) {
       const std::string near = nearest_name(leaves[k].name, index.tensors);
       refuse(path, "has no '" + leaves[k].name + "', which the program holds" +
                        (near.empty() ? "" : "; its nearest name is '" + near + "'") +
-                       (leaves[k].is_state ? remedy
-                        : leaves[k].buffer >= 0
-                            ? "; load it into a program of the same model, or where the buffer is the program's own: "
-                              "load_contents::weights"
-                            : "; load it into a program of the same model"));
+                       (leaves[k].is_state ? remedy : same_model) +
+                       (leaves[k].buffer >= 0 ? ", or where the buffer is the program's own: load_contents::weights" : ""));
     }
     const stored_tensor& t = index.tensors[it->second];
     if (t.shape != wanted[k].shape || t.type != wanted[k].type)
@@ -83,7 +81,7 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
     if (state && !states) continue;
     refuse(path, "has '" + name + "', which the program does not hold" +
                      (by_name.size() > 1 ? ", and " + std::to_string(by_name.size() - 1) + " more such" : "") +
-                     (state ? remedy : "; load it into a program of the same model"));
+                     (state ? remedy : same_model));
   }
   return number;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// row_packs: a row that a warp, or more threads, keep in registers, read and written 16 bytes at a time, computed with in another type than it is
-// stored in where that has two bytes.
+// row_packs: a row that a warp, or more threads, keep in registers, read and written 16 bytes at a time, computed with in another type
+// than it is stored in where that has two bytes.
 #pragma once
 
 #include <shardwise/runtime/cuda/device/map.cuh>
