@@ -3,7 +3,12 @@
 // both layouts, queries cut from a longer text, slices of a large adjoint; captured in a graph as well, and equal from run to run.
 #include "attention_blocks.hpp"
 
+#include <cmath>
 #include <stdexcept>
+#include <vector>
+
+#include <shardwise/cuda.cuh>
+#include <shardwise/shardwise.hpp>
 
 namespace {
 
@@ -137,6 +142,75 @@ TEST_CASE("what cuDNN does not take is refused with a reason, and a plan is not 
   cudaGetLastError();
   CHECK(kernels::attend_by_library(c.call(), c.out(), c.lse(), c.scratch(), stream.get()));
   cu::check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+}
+
+// --- programs --------------------------------------------------------------------------------------------------------------
+
+struct one : sw::axis<1> {};
+using mesh = sw::mesh<one>;
+struct attend {
+  constexpr auto operator()(const auto& q, const auto& k, const auto& v) const {
+    return sw::scaled_dot_product_attention<sw::attention_options{.causal = true}>(q, k, v);
+  }
+};
+template <class T>
+using block_of = sw::input_tensor<T, sw::shape<sw::dyn<7>, 2, 24, 64>>;
+template <class T, class Backend>
+using step = sw::gradient_step<attend, mesh, sw::inputs<block_of<T>, block_of<T>, block_of<T>>, sw::wrt<0, 1, 2>,
+                               sw::pipeline<>, Backend>;
+
+// The result and the three gradients of one executor, batch size by batch size, twice each; operands that bf16 holds exactly.
+template <class T, class Backend, class Rank>
+std::vector<std::vector<double>> run_batches(Rank& rank) {
+  std::vector<std::vector<double>> all;
+  sw::executor<step<T, Backend>, Rank> ex(rank);
+  for (const std::int64_t n : {7, 3, 0, 5, 1, 7}) {
+    ex.resize(n);
+    for (int k = 0; k < 3; ++k) {
+      std::vector<T> x(static_cast<std::size_t>(n * 2 * 24 * 64));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] =
+            static_cast<T>(static_cast<float>(sw::bfloat16(std::sin(0.7F * static_cast<float>(i) + static_cast<float>(k)))));
+      ex.set_input(k, x);
+    }
+    std::vector<double> of[2];
+    for (auto& values : of) {
+      ex.run(sw::step_env{});
+      for (int k = 0; k < 4; ++k) {
+        const auto block = ex.template output<T>(k);
+        for (std::size_t i = 0; i < block.size(); ++i) values.push_back(static_cast<double>(static_cast<float>(block[i])));
+      }
+    }
+    CHECK(of[0] == of[1]);
+    all.push_back(of[0]);
+  }
+  return all;
+}
+
+TEST_CASE(
+    "programs on a GPU: a batch of run-time size has its plans of attention built before its capture, of no rows, too") {
+  if (!has_gpu()) return;
+  std::vector<std::vector<double>> on_host, on_device;
+  sw::launch<mesh>([&](auto& rank) { on_host = run_batches<float, sw::host_backend>(rank); });
+  cu::clear_attention_report();
+  sw::launch_cuda<mesh>([&](auto& rank) { on_device = run_batches<sw::bfloat16, sw::cuda_backend>(rank); });
+  REQUIRE(on_host.size() == on_device.size());
+  for (std::size_t i = 0; i < on_host.size(); ++i) {
+    REQUIRE(on_host[i].size() == on_device[i].size());
+    double most = 0, apart = 0;
+    for (std::size_t e = 0; e < on_host[i].size(); ++e) {
+      most = std::max(most, std::abs(on_host[i][e]));
+      const double d = std::abs(on_host[i][e] - on_device[i][e]);
+      apart = d <= apart ? apart : d;
+    }
+    CHECK(apart <= 2e-2 * most);
+  }
+  const std::string report = cu::attention_report();
+  INFO(report);
+  CHECK(report.find("adjoint of bfloat16, batch 5") != std::string::npos);
+  CHECK(report.find(": cuDNN ") != std::string::npos);
+  CHECK((report.find("own kernel (") == std::string::npos ||
+         report.find("own kernel (a block is empty)") != std::string::npos));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,15 @@ namespace cu = shardwise::cuda;
 
 // A library that takes heads of size 64 and remembers what it ran.
 std::vector<cu::attention_request> ran;
-constexpr cu::attention_library of_64{[] { return std::string("sixty-four 1.0"); },
-                                      [](const cu::attention_request& r, CUstream_st*) {
-                                        return r.extents.size == 64 ? std::string() : std::string("the size is not 64");
-                                      },
-                                      [](const cu::attention_request& r, const cu::attention_pointers&, void*, std::int64_t,
-                                         CUstream_st*) { ran.push_back(r); }};
+constexpr cu::attention_library of_64{
+    [] { return std::string("sixty-four 1.0"); },
+    [](const cu::attention_request& r, CUstream_st*) {
+      return r.extents.size == 64 ? std::string() : std::string("the size is not 64");
+    },
+    [](const cu::attention_request& r, const cu::attention_pointers&, void*, std::int64_t, CUstream_st*) {
+      ran.push_back(r);
+    },
+    [](const cu::attention_request& r) { return std::find(ran.begin(), ran.end(), r) != ran.end(); }};
 
 struct registered {
   const cu::attention_library* const before = cu::used_attention_library();

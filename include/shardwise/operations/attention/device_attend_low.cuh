@@ -29,30 +29,57 @@ struct low_call {
   kernel_arguments<T> arguments() const { return {c, q, &results}; }
 };
 
+// The call and its adjoint, from which they begin in a custom call's blocks.
+template <const custom_operation& Op>
+inline constexpr bool is_adjoint = static_cast<int>(Op.record.results.value) != 2;
+template <const custom_operation& Op, class T>
+auto attention_of(const kernel_arguments<T>& k) {
+  return host::attention_call_of<T, float>(
+      k, is_adjoint<Op> ? operations::attention_adjoint_inputs : operations::attention_inputs);
+}
+template <class T>
+host::attention_gradients<T, float> gradients_of(const call& c, const kernel_arguments<T>& k,
+                                                 const host::attention_call<T, float>& x) {
+  host::attention_gradients<T, float> g;
+  g.lse = static_cast<const float*>(c.p[3]);
+  g.delta = static_cast<const float*>(c.p[5]);
+  g.dout = {k.in(4), x.a, x.heads, x.queries, x.value_size};
+  g.dq = {k.out(0), x.a, x.heads, x.queries, x.size};
+  g.dk = {k.out(1), x.a, x.key_heads, x.keys, x.size};
+  g.dv = {k.out(2), x.a, x.key_heads, x.keys, x.value_size};
+  return g;
+}
+
 template <const custom_operation& Op, class T>
 void run_low(const call& c, context& ctx) {
-  constexpr int first =
-      static_cast<int>(Op.record.results.value) == 2 ? operations::attention_inputs : operations::attention_adjoint_inputs;
   const low_call<T> low(c, Op.record.indices);
   const kernel_arguments<T> k = low.arguments();
-  const auto x = host::attention_call_of<T, float>(k, first);
-  if constexpr (first == operations::attention_inputs) {
+  const auto x = attention_of<Op>(k);
+  if constexpr (!is_adjoint<Op>) {
     float* const lse = static_cast<float*>(c.results->p[1]);
     if (attend_by_library(x, k.out(0), lse, c.workspace, ctx.stream)) return;
     const host::attention_block<T> out(k.out(0), x.a, x.heads, x.queries, x.value_size);
     if (!attend_by_mma(x, out, lse, ctx.stream)) attend(x, out, lse, ctx.stream);
   } else {
-    host::attention_gradients<T, float> g;
-    g.lse = static_cast<const float*>(c.p[3]);
-    g.delta = static_cast<const float*>(c.p[5]);
-    g.dout = {k.in(4), x.a, x.heads, x.queries, x.value_size};
-    g.dq = {k.out(0), x.a, x.heads, x.queries, x.size};
-    g.dk = {k.out(1), x.a, x.key_heads, x.keys, x.size};
-    g.dv = {k.out(2), x.a, x.key_heads, x.keys, x.value_size};
+    const auto g = gradients_of(c, k, x);
     if (attend_back_by_library(x, g, c.workspace, ctx.stream)) return;
     if (!attend_back_by_mma(x, g, ctx.stream)) attend_back(x, g, ctx.stream);
   }
   check_launch(Op.name);
+}
+// Before a capture: has a library's plan built, if one takes the call, and run once where it never was, on what lies there.
+template <const custom_operation& Op, class T>
+void prepare_low(const call& c, context& ctx) {
+  const low_call<T> low(c, Op.record.indices);
+  const kernel_arguments<T> k = low.arguments();
+  const auto x = attention_of<Op>(k);
+  if constexpr (!is_adjoint<Op>) {
+    float* const lse = static_cast<float*>(c.results->p[1]);
+    if (is_left_to_run(request_of(x, k.out(0), lse))) attend_by_library(x, k.out(0), lse, c.workspace, ctx.stream);
+  } else {
+    const auto g = gradients_of(c, k, x);
+    if (is_left_to_run(request_of(x, g))) attend_back_by_library(x, g, c.workspace, ctx.stream);
+  }
 }
 template <class T>
 void run_low_delta(const call& c, context& ctx) {

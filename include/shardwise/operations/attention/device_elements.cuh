@@ -14,17 +14,19 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 namespace attention_detail {
 
 // Two-byte elements have float statistics beside them, which a device_kernel of one type cannot read.
-template <class T, const custom_operation& Op, launcher Run>
+template <class T, const custom_operation& Op, launcher Run, launcher Prepare>
 bool compile_low() {
   custom_launchers l{&Op, {}};
   l.of[static_cast<int>(dtype_v<T>)] = Run;
+  l.prepare[static_cast<int>(dtype_v<T>)] = Prepare;
   compiled_customs().push_back(l);
   return true;
 }
 template <class T, const custom_operation&... Op>
 bool compile(operation_list<Op...>) {
   if constexpr (is_low_precision(dtype_v<T>))
-    return (compile_low<T, Op, &run_low<Op, T>>() && ...) && compile_low<T, custom::attention_delta, &run_low_delta<T>>();
+    return (compile_low<T, Op, &run_low<Op, T>, &prepare_low<Op, T>>() && ...) &&
+           compile_low<T, custom::attention_delta, &run_low_delta<T>, nullptr>();
   else return (compile_custom<Op, T>() && ...) && compile_custom<custom::attention_delta, T>();
 }
 

@@ -35,12 +35,31 @@ attention_request request_of(const host::attention_call<T, C>& x) {
   return r;
 }
 
-// Whether a library has queued it. lse: null where nobody wants it.
 template <class T, class C>
-bool attend_by_library(const host::attention_call<T, C>& x, T* out, float* lse, void* scratch, cudaStream_t stream) {
+attention_request request_of(const host::attention_call<T, C>& x, const T* out, const float* lse) {
   attention_request r = request_of(x);
   r.statistics = lse != nullptr;
   r.whole = are_aligned(x.q.data, x.k.data, x.v.data, out);
+  return r;
+}
+template <class T, class C>
+attention_request request_of(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g) {
+  attention_request r = request_of(x);
+  r.adjoint = true;
+  r.ordered = are_attention_adjoints_ordered();
+  r.whole = are_aligned(x.q.data, x.k.data, x.v.data, g.dout.data, g.dq.data, g.dk.data, g.dv.data);
+  return r;
+}
+// Whether a library takes it that has not run it yet; its plan is built, which no capture allows.
+inline bool is_left_to_run(const attention_request& r) {
+  const attention_library* const library = attention_library_for(r);
+  return library && !library->has_run(r);
+}
+
+// Whether a library has queued it. lse: null where nobody wants it.
+template <class T, class C>
+bool attend_by_library(const host::attention_call<T, C>& x, T* out, float* lse, void* scratch, cudaStream_t stream) {
+  const attention_request r = request_of(x, out, lse);
   const attention_library* const library = attention_library_for(r, stream);
   if (!library) return false;
   attention_pointers p;
@@ -87,10 +106,7 @@ __global__ void __launch_bounds__(threads)
 template <class T, class C>
 bool attend_back_by_library(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, void* scratch,
                             cudaStream_t stream) {
-  attention_request r = request_of(x);
-  r.adjoint = true;
-  r.ordered = are_attention_adjoints_ordered();
-  r.whole = are_aligned(x.q.data, x.k.data, x.v.data, g.dout.data, g.dq.data, g.dk.data, g.dv.data);
+  const attention_request r = request_of(x, g);
   const attention_library* const library = attention_library_for(r, stream);
   if (!library) return false;
   T* const out = static_cast<T*>(scratch);

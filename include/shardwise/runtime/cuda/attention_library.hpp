@@ -55,6 +55,8 @@ struct attention_library {
   // Runs what it takes on the stream and allocates nothing. `bytes` of workspace are those of workspace_of; throws where the plan
   // wants more.
   void (*run)(const attention_request&, const attention_pointers&, void* workspace, std::int64_t bytes, CUstream_st* stream);
+  // Whether it has run what it takes on the current device: a first run may load code, which a capture forbids.
+  bool (*has_run)(const attention_request&);
 };
 
 inline std::int64_t workspace_of(const attention_request& r) {

@@ -134,7 +134,13 @@ inline void run(const attention_request& r, const attention_pointers& p, void* w
   clear_unseen(r, p.dv, r.v, r.extents.value_size, stream);
 }
 
-inline constexpr attention_library attention{&name, &refusal, &run};
+inline bool has_run(const attention_request& r) {
+  bool all = true;
+  each_slice(r, [&](const attention_request& part, std::int64_t, std::int64_t) { all = all && plan_of(part, nullptr).ran; });
+  return all;
+}
+
+inline constexpr attention_library attention{&name, &refusal, &run, &has_run};
 
 // When the program begins.
 inline const bool attention_registered = (use_attention_library(&attention), true);
