@@ -12,6 +12,7 @@
 //   GPT2_REDUCE   the type in which gradients of a mixed step are summed over GPUs (float)
 //   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it and, of a mixed step,
 //                sw::join_norm_adjoints and sw::join_casts behind it: nvcc splits macros at commas
+//   GPT2_TUNED    a device's table: the pipeline is sw::tuned<sw::GPT2_TUNED>, whatever GPT2_PASSES says
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
@@ -22,6 +23,7 @@
 #include <shardwise/pass/fuse/join_casts.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/tune/tuned.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
 #include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/communication/waits.hpp>
@@ -55,6 +57,11 @@
 #endif
 #elif !defined(GPT2_PASSES)
 #define GPT2_PASSES sw::fuse_kernels
+#endif
+#ifdef GPT2_TUNED
+#define GPT2_PIPELINE sw::tuned<sw::GPT2_TUNED GPT2_BESIDE>
+#else
+#define GPT2_PIPELINE sw::pipeline<GPT2_PASSES>
 #endif
 #ifndef GPT2_BACKEND
 #define GPT2_BACKEND cuda_backend
@@ -102,7 +109,7 @@ using plan = sw::plan<sw::data_parallel<dp> GPT2_PRECISION>;
 #endif
 template <class Backend>
 using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::clip_norm<sw::adamw<true>>,
-                            sw::pipeline<GPT2_PASSES>, element, Backend>;
+                            GPT2_PIPELINE, element, Backend>;
 
 // The model's numbers, and not the library's count of them: what the floor of one GPU is worked out from. Rows: of one GPU's batch.
 inline constexpr double rows = static_cast<double>(GPT2_BATCH) * size::time, width = size::width, layers = size::layers,

@@ -349,7 +349,7 @@ struct kernel<op_code::einsum> {
         return;
       if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
-    } else if (const std::int64_t n = products.launches(); n > 1) {
+    } else if (const std::int64_t n = products.launches(); n >= detail::launches_worth_one<T>) {
       if (detail::run_product<detail::batched_product, T, false>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
     }
     products.run();

@@ -300,6 +300,12 @@ std::int64_t last_step(const walk<K>& w, int operand) {
 // Measured on an H200, bench/results/fusion.md: at 2^25 and more, a product and the kernel behind it are faster as two.
 inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
 
+// Of several launches of cuBLASLt's for matrices of one product, from how many on one of ours is worth more. Measured on an H200
+// (bench/results/tune.md): of small matrices ours takes as long as four of them, of elements of two bytes, which it multiplies in float
+// without tensor cores, as eight.
+template <class T>
+inline constexpr std::int64_t launches_worth_one = sizeof(T) == 2 ? 8 : 4;
+
 // Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
 constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices,
                              std::int64_t launches) {

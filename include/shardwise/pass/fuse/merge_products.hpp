@@ -228,7 +228,7 @@ struct collect_siblings {
   }
 };
 
-template <class Found>
+template <class Found, class Worth>
 struct settle_siblings {
   template <class Source>
   using state = merge_table<graph_type_of<Source>::node_capacity>;
@@ -245,7 +245,7 @@ struct settle_siblings {
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
-    settle_groups(Source::value, Found::value, st, per_stage(nodes));
+    settle_groups<Worth>(Source::value, Found::value, st, per_stage(nodes));
   }
 };
 
@@ -265,17 +265,9 @@ struct write_merged {
   }
 };
 
-}  // namespace passes
-
-// Products that differ in one operand become one, over operands that lie side by side: the projections of a value by
-// several weights, the weights' gradients, and the sums of what goes back through them, their biases and biases'
-// gradients with them. Parameters and values are placed so; nothing is copied. Parameters that are read through casts, as
-// under mixed, lie side by side themselves, and one cast makes all blocks where the first is read; a gradient's cast waits
-// for its block. Each block is what it was, bit for bit; what was added up is added in another order, of elements of two
-// bytes on hosts in float, on GPUs rounded after each term as before. Only tensors of equal extents whose blocks fill whole
-// slots of 64 bytes on every rank lie side by side, and none that another pass has placed. The prices: a block is kept as
-// long as any of its siblings, and the parameters' places in the arena differ from those of the program without the pass.
-struct merge_products {
+// merge_products of those groups that Worth says are worth it.
+template <class Worth>
+struct merging {
   using shardwise_pass = void;
   using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer>;
   using verified_with_next = void;
@@ -284,11 +276,11 @@ struct merge_products {
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
    private:
-    using found = staged<passes::collect_siblings, Source, Nodes>;
+    using found = staged<collect_siblings, Source, Nodes>;
 
     template <bool Any, class = void>
     struct settled {
-      using type = staged<passes::settle_siblings<found>, Source, Nodes>;
+      using type = staged<settle_siblings<found, Worth>, Source, Nodes>;
       static constexpr int kinds = type::value.kinds;
     };
     template <class T>
@@ -299,9 +291,9 @@ struct merge_products {
     template <bool Any, class G>
     struct result {
       struct written {
-        static constexpr const auto& value = staged<passes::write_merged<found, typename G::type>, Source, Nodes>::value.out;
+        static constexpr const auto& value = staged<write_merged<found, typename G::type>, Source, Nodes>::value.out;
       };
-      static constexpr const auto& value = passes::eliminate_dead<written>::value;
+      static constexpr const auto& value = eliminate_dead<written>::value;
     };
     template <class G>
     struct result<false, G> {
@@ -318,22 +310,34 @@ struct merge_products {
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     constexpr int n = Graph::node_capacity;
-    passes::sibling_table<n> t;
+    sibling_table<n> t;
     t.begin(g);
-    passes::find_siblings(g, t, stage_work::all());
-    passes::merge_table<n> m;
+    find_siblings(g, t, stage_work::all());
+    merge_table<n> m;
     m.begin(g);
-    passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
-    passes::merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds>> st;
+    settle_groups<Worth>(g, t, m, (3 + settled_group) * n);
+    merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * max_sibling_kinds>> st;
     st.begin(g);
-    passes::write_merges(st, g, t, m, stage_work::all());
+    write_merges(st, g, t, m, stage_work::all());
     if (st.out.error) return st.out.error;
-    passes::remove_dead(st.out);
+    remove_dead(st.out);
     if (st.out.node_count > n || st.out.spec_count > Graph::spec_capacity)
       return {problem::graph_full, -1, -1, -1, st.out.node_count, n};
     copy_into(g, st.out);
     return {};
   }
 };
+
+}  // namespace passes
+
+// Products that differ in one operand become one, over operands that lie side by side: the projections of a value by
+// several weights, the weights' gradients, and the sums of what goes back through them, their biases and biases'
+// gradients with them. Parameters and values are placed so; nothing is copied. Parameters that are read through casts, as
+// under mixed, lie side by side themselves, and one cast makes all blocks where the first is read; a gradient's cast waits
+// for its block. Each block is what it was, bit for bit; what was added up is added in another order, of elements of two
+// bytes on hosts in float, on GPUs rounded after each term as before. Only tensors of equal extents whose blocks fill whole
+// slots of 64 bytes on every rank lie side by side, and none that another pass has placed. The prices: a block is kept as
+// long as any of its siblings, and the parameters' places in the arena differ from those of the program without the pass.
+struct merge_products : passes::merging<passes::where_possible> {};
 
 }  // namespace shardwise::inline v0_1

@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/verify/verify_fused.hpp>
 #include <shardwise/pass/fuse/region.hpp>
+#include <shardwise/pass/fuse/worth.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
@@ -17,6 +18,8 @@ struct fuse_kernels;
 
 namespace passes {
 
+// Of those norms that Worth says are worth it.
+template <class Worth>
 struct norm_adjoint_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
@@ -74,6 +77,7 @@ struct norm_adjoint_rules {
           storage_of(g, x.in[1]) != storage_of(g, y.in[1]) || storage_of(g, x.in[1]) != storage_of(g, g.nodes[maker].in[0]))
         return false;
       if (x.expression >= 0 && g.expressions[x.expression].stores() > 0) return false;
+      if (!Worth::joins(g, g.spec_of(x.in[1]))) return false;
       if (is_variable_leaf(g.nodes[storage_of(g, x.in[1])].op)) return false;  // which an update may have changed since
       const int part = weight_part(g, b);
       if (part >= g.node_count) return false;
@@ -166,17 +170,20 @@ struct norm_adjoint_rules {
   }
 };
 
+template <class Worth>
+struct joining_norm_adjoints : rewriting<norm_adjoint_rules<Worth>> {
+  using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer, merge_products,
+                                  fuse_pointwise, fuse_kernels>;
+  using verified_with_next = void;
+  using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
+};
+
 }  // namespace passes
 
 // The adjoints of a norm are one kernel, which reads the cotangent and the operand once and computes the rows' statistics
 // anew instead of reading what the forward part stored. Every value is the same, bit for bit. The price: the statistics'
 // arithmetic once more; the gradients of weight and bias lie side by side, so that a pass that packs gradients must run
 // before.
-struct join_norm_adjoints : passes::rewriting<passes::norm_adjoint_rules> {
-  using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer, merge_products,
-                                  fuse_pointwise, fuse_kernels>;
-  using verified_with_next = void;
-  using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
-};
+struct join_norm_adjoints : passes::joining_norm_adjoints<passes::where_possible> {};
 
 }  // namespace shardwise::inline v0_1

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/pass/fuse/siblings.hpp>
+#include <shardwise/pass/fuse/worth.hpp>
 
 namespace shardwise::inline v0_1::passes {
 
@@ -199,9 +200,9 @@ constexpr int group_phase(const Graph& g, const Table& t, int leader) {
   return kind_of_base(g, base_of_value(g, g.nodes[leader].in[1 - side])) != base_kind::value ? 0 : 2;
 }
 
-// Siblings that share an operand.
-template <class Graph, class Table, class Merges>
-constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int leader) {
+// Siblings that share an operand; in which phase they are settled says what they are.
+template <class Worth, class Graph, class Table, class Merges>
+constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int leader, merged_kind kind) {
   const sibling_list members = members_of(t, leader);
   const int side = t.side[leader];
   const sibling_list others = operands_of(g, members, 1 - side), bases = bases_of(g, others);
@@ -261,7 +262,7 @@ constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int lead
     const int u = first_reader(g, t, rows.id[k]);
     summed = rows.id[k] >= e || u < 0 || u > e;
   }
-  if (!take_room(g, m, members, side)) return;
+  if (!Worth::merges(g, leader, members.count, kind, side) || !take_room(g, m, members, side)) return;
   if (lead < 0) place_stack(g, m, bases);
   if (biased && bias_lead < 0) place_stack(g, m, bias_bases);
   for (int k = 0; k < members.count; ++k) {
@@ -275,7 +276,7 @@ constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int lead
 }
 
 // Siblings that are added up: their lhs lie side by side, and their rhs, in one order.
-template <class Graph, class Table, class Merges>
+template <class Worth, class Graph, class Table, class Merges>
 constexpr void settle_added(const Graph& g, const Table& t, Merges& m, int leader) {
   const sibling_list members = members_of(t, leader);
   sibling_list values[2], bases[2];
@@ -294,7 +295,7 @@ constexpr void settle_added(const Graph& g, const Table& t, Merges& m, int leade
   }
   for (int a = t.tree[leader]; a >= 0; a = t.tree[a])
     if (m.role[a] != sibling_role::none) return;
-  if (!take_room(g, m, members, added_up)) return;
+  if (!Worth::merges(g, leader, members.count, merged_kind::added, 0) || !take_room(g, m, members, added_up)) return;
   for (int s = 0; s < 2; ++s)
     if (lead[s] < 0) place_stack(g, m, lead[1 - s] >= 0 ? in_order(bases[s], order[1 - s]) : bases[s]);
   for (int k = 0; k < members.count; ++k) m.role[members.id[k]] = sibling_role::gone;
@@ -305,7 +306,7 @@ constexpr void settle_added(const Graph& g, const Table& t, Merges& m, int leade
 // First those of leaves, whose order others follow; then sums; then the rest. A group that is settled costs as much as
 // settled_group visits to others.
 inline constexpr int settled_group = 16;
-template <class Graph, class Table, class Merges>
+template <class Worth = where_possible, class Graph, class Table, class Merges>
 constexpr void settle_groups(const Graph& g, const Table& t, Merges& m, int steps) {
   while (steps > 0 && m.cursor < 3 * t.groups) {
     const int phase = m.cursor / t.groups, leader = t.first[m.cursor % t.groups];
@@ -313,8 +314,8 @@ constexpr void settle_groups(const Graph& g, const Table& t, Merges& m, int step
     --steps;
     if (phase != group_phase(g, t, leader)) continue;
     steps -= settled_group;
-    if (phase == 1) settle_added(g, t, m, leader);
-    else settle_shared(g, t, m, leader);
+    if (phase == 1) settle_added<Worth>(g, t, m, leader);
+    else settle_shared<Worth>(g, t, m, leader, phase == 0 ? merged_kind::forward : merged_kind::weights);
   }
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// where_faster: fusions that a device's table of times says are faster than what they replace.
+#pragma once
+
+#include <shardwise/pass/fuse/worth.hpp>
+#include <shardwise/pass/tune/times.hpp>
+#include <shardwise/propagation/contraction.hpp>
+
+namespace shardwise::inline v0_1::passes {
+
+// Between powers of two a straight line; 0 of 0.
+constexpr double log2_of_size(std::int64_t n) {
+  if (n < 2) return 0;
+  const int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
+  return whole - 1 + static_cast<double>(n) / static_cast<double>(std::int64_t{1} << whole);
+}
+
+// The mean of the four measured rows that are nearest, the nearer the more: distances are those of the sizes' logarithms. 0: none.
+template <class Row, std::size_t Rows, std::size_t Dims, class Figure>
+constexpr double estimated_permille(const Row (&rows)[Rows], const std::int64_t (&shape)[Dims], Figure&& figure) {
+  constexpr int most = 4;
+  int near[most] = {-1, -1, -1, -1};
+  double distance[most]{}, at[Dims]{};
+  for (std::size_t k = 0; k < Dims; ++k) at[k] = log2_of_size(shape[k]);
+  for (std::size_t r = 0; r < Rows; ++r) {
+    if (figure(rows[r]) == 0) continue;
+    double d = 0;
+    for (std::size_t k = 0; k < Dims; ++k) {
+      const double apart = at[k] - log2_of_size(rows[r].shape[k]);
+      d += apart * apart;
+    }
+    int moved = static_cast<int>(r);
+    for (int k = 0; k < most; ++k) {
+      if (near[k] >= 0 && distance[k] <= d) continue;
+      const int later = near[k];
+      const double further = distance[k];
+      near[k] = moved;
+      distance[k] = d;
+      if (later < 0) break;
+      moved = later;
+      d = further;
+    }
+  }
+  double total = 0, sum = 0;
+  for (int k = 0; k < most && near[k] >= 0; ++k) {
+    const double share = 1 / (distance[k] + 0.05);
+    total += share;
+    sum += share * figure(rows[near[k]]);
+  }
+  return total > 0 ? sum / total : 0;
+}
+
+// What a table leaves open is not fused: products of a batch, integers. Sizes are a rank's, of run-time extents the largest.
+template <class Device>
+struct where_faster {
+  // A figure above it is no gain that the measurement can tell from none.
+  static constexpr double worth_permille = 975;
+
+  template <class Graph>
+  static constexpr bool merges(const Graph& g, int leader, int count, merged_kind kind, int shared) {
+    const int column = column_of(g.spec_of(leader).type);
+    if (column < 0) return false;
+    const node& n = g.nodes[leader];
+    const auto a = attributes_of<einsum_attributes>(n.a);
+    const spec &x = g.spec_of(n.in[0]), &y = g.spec_of(n.in[1]), &z = g.specs[n.spec];
+    const std::int64_t contracted = role(x, a.lhs, a.rhs, y.rank, true, a.out, z.rank, false),
+                       batch = role(x, a.lhs, a.rhs, y.rank, true, a.out, z.rank, true),
+                       of_x = role(x, a.lhs, a.rhs, y.rank, false, a.out, z.rank, true),
+                       of_y = role(y, a.rhs, a.lhs, x.rank, false, a.out, z.rank, true);
+    if (batch != 1) return false;
+    const std::int64_t own = shared == 0 ? of_x : of_y, others = shared == 0 ? of_y : of_x;
+    const std::int64_t shapes[3][4] = {
+        {own, contracted, others, count}, {contracted, own, others, count}, {of_x, of_y, contracted, count}};
+    const double p = estimated_permille(Device::products, shapes[static_cast<int>(kind)], [&](const merged_products& r) {
+      return static_cast<double>(r.permille[column][static_cast<int>(kind)]);
+    });
+    return p > 0 && p < worth_permille;
+  }
+
+  template <class Graph>
+  static constexpr bool joins(const Graph&, const spec& x) {
+    const int column = x.type == dtype::f32 ? 0 : x.type == dtype::f64 ? 1 : is_low_precision(x.type) ? 2 : -1;
+    if (column < 0 || x.rank == 0) return false;
+    std::int64_t shape[2] = {1, 1};
+    for (int d = 0; d < x.rank; ++d) shape[d + 1 < x.rank ? 0 : 1] *= size(x, d);
+    const double p = estimated_permille(Device::norms, shape,
+                                        [&](const joined_norms& r) { return static_cast<double>(r.permille[column]); });
+    return p > 0 && p < worth_permille;
+  }
+
+ private:
+  static constexpr int column_of(dtype t) {
+    return t == dtype::f32 ? (Device::tf32 ? 1 : 0) : t == dtype::f64 ? 2 : is_low_precision(t) ? 3 : -1;
+  }
+  static constexpr std::int64_t size(const spec& s, int d) {
+    constexpr int origin[max_axes]{};
+    return local_interval(s, d, origin).size;
+  }
+  // Elements along those dims of s that the other operand has, or has not, and the result likewise.
+  static constexpr std::int64_t role(const spec& s, std::int64_t own, std::int64_t other, int other_rank, bool in_other,
+                                     std::int64_t out, int out_rank, bool in_out) {
+    std::int64_t n = 1;
+    for (int d = 0; d < s.rank; ++d) {
+      const int l = rules::label(own, d);
+      if ((rules::find_label(other, other_rank, l) >= 0) == in_other && (rules::find_label(out, out_rank, l) >= 0) == in_out)
+        n *= size(s, d);
+    }
+    return n;
+  }
+};
+
+}  // namespace shardwise::inline v0_1::passes
