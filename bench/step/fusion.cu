@@ -123,7 +123,9 @@ void measure(const char* model, auto&& feed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto on = [&](const char* name) { return argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* a) { return !std::strcmp(a, name); }); };
+  const auto on = [&](const char* name) {
+    return argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* a) { return !std::strcmp(a, name); });
+  };
   try {
     if (sw::cuda::device_count() == 0) {
       std::printf("no GPU found: nothing is measured\n");

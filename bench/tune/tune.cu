@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures what sw::tuned decides by on the first GPU, and prints the table of a device (include/shardwise/pass/tune/): products of one
 // operand with several others, or that are added up, as one launch beside one launch each; what goes back through a norm in one kernel
-// beside two. Thousandths of the time apart, medians of graphs that hold some launches of either, by the algorithms of cuBLASLt that an
+// beside two; the loss of rows of logits with what goes back to them in one beside three. Thousandths of the time apart, medians of graphs that hold some launches of either, by the algorithms of cuBLASLt that an
 // executor would choose.
 // usage: bench_tune_tune_cuda NAME > include/shardwise/pass/tune/NAME.hpp        # NAME: h200; some three minutes
 #include <shardwise/cuda.cuh>
@@ -83,7 +83,8 @@ struct blocks {
   cu::device_memory x, y, w, z, b, workspace;
   explicit blocks(std::size_t bytes)
       : x(bytes), y(bytes), w(bytes), z(bytes), b(std::size_t{1} << 22), workspace(std::size_t{1} << 28) {
-    for (const cu::device_memory* m : {&x, &y, &w, &z}) cu::check(cudaMemset(m->data(), 0x3c, bytes), "cudaMemset");  // small numbers
+    for (const cu::device_memory* m : {&x, &y, &w, &z})
+      cu::check(cudaMemset(m->data(), 0x3c, bytes), "cudaMemset");  // small numbers
     cu::check(cudaMemset(b.data(), 0x3c, std::size_t{1} << 22), "cudaMemset");
   }
 };
@@ -212,7 +213,8 @@ class measured_products {
 template <class T>
 int joined_norm(cu::context& ctx, const blocks& of, std::int64_t rows, std::int64_t width) {
   const layout x = dense({rows, width}), w = dense({width}), stats = dense({rows, 2});
-  const auto make = [&](std::initializer_list<const layout*> operands, std::initializer_list<void*> p, const layout& out, void* z) {
+  const auto make = [&](std::initializer_list<const layout*> operands, std::initializer_list<void*> p, const layout& out,
+                        void* z) {
     call c;
     for (const layout* l : operands) c.l[c.inputs++] = *l;
     int k = 0;
@@ -242,6 +244,43 @@ int joined_norm(cu::context& ctx, const blocks& of, std::int64_t rows, std::int6
   return static_cast<int>(joined / apart * 1000 + 0.5);
 }
 
+template <class T>
+int joined_loss(cu::context& ctx, const blocks& of, std::int64_t rows, std::int64_t classes) {
+  using C = sw::computed_in<T>;
+  if (rows * classes * static_cast<std::int64_t>(sizeof(T)) > (std::int64_t{1} << 31)) return 0;
+  const layout x = dense({rows, classes}), row = dense({rows});
+  std::byte* const small = of.b.data();  // cotangents, losses, log-sum-exps
+  C *const dy = reinterpret_cast<C*>(small), *const loss = reinterpret_cast<C*>(small + (1 << 20)),
+           *const norm = reinterpret_cast<C*>(small + (2 << 20));
+  std::byte* const targets = of.workspace.data();
+  cu::check(cudaMemset(targets, 0, static_cast<std::size_t>(rows) * 4), "cudaMemset");
+  const auto make = [&](std::initializer_list<const layout*> operands, std::initializer_list<void*> p, const layout& out,
+                        void* z) {
+    call c;
+    for (const layout* l : operands) c.l[c.inputs++] = *l;
+    int k = 0;
+    for (void* const q : p) c.p[k++] = q;
+    c.all_inputs = c.inputs;
+    c.l[rt::result] = out;
+    c.p[rt::result] = z;
+    return c;
+  };
+  clock c(ctx.stream);
+  const double apart = c.microseconds([&] {
+    call a = make({&x}, {of.x.data()}, row, norm);
+    cu::kernel<op_code::lse>::run<T>(a, ctx);
+    call b = make({&x, &row, &row}, {of.x.data(), norm, targets}, row, loss);
+    cu::kernel<op_code::nll>::run<T>(b, ctx);
+    call d = make({&row, &x, &row, &row}, {dy, of.x.data(), norm, targets}, x, of.y.data());
+    cu::kernel<op_code::nll_dx>::run<T>(d, ctx);
+  });
+  const double joined = c.microseconds([&] {
+    call a = make({&row, &x, &row, &row}, {dy, of.x.data(), targets, loss}, x, of.y.data());
+    cu::kernel<op_code::nll_dx_loss>::run<T>(a, ctx);
+  });
+  return static_cast<int>(joined / apart * 1000 + 0.5);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -257,7 +296,7 @@ int main(int argc, char** argv) {
     cu::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     cu::step_state state(device.multiProcessorCount);
     cu::context& ctx = state.of_stream(0);
-    const blocks of(std::size_t{1} << 30);
+    const blocks of(std::size_t{1} << 31);
     ctx.plans->begin_search({sw::product_choice::measured, 1e9, false, ""}, ctx.stream);
 
     std::printf(
@@ -265,10 +304,11 @@ int main(int argc, char** argv) {
         "// %s: what sw::tuned decides by on a %s, CUDA %d.%d: written by bench/tune/tune.cu, which says how.\n"
         "#pragma once\n\n#include <shardwise/pass/tune/times.hpp>\n\nnamespace shardwise::inline v0_1 {\n\n",
         name.c_str(), device.name, runtime / 1000, runtime % 1000 / 10);
-    std::printf("struct %s {\n  static constexpr bool tf32 = false;\n  // clang-format off\n"
-                "  static constexpr passes::merged_products products[] = {\n",
-                name.c_str());
-    constexpr std::int64_t sizes[][2] = {{64, 64},   {128, 128},   {256, 256},   {512, 512},   {768, 768}, {1024, 1024},
+    std::printf(
+        "struct %s {\n  static constexpr bool tf32 = false;\n  // clang-format off\n"
+        "  static constexpr passes::merged_products products[] = {\n",
+        name.c_str());
+    constexpr std::int64_t sizes[][2] = {{64, 64},     {128, 128},   {256, 256}, {512, 512},  {768, 768},  {1024, 1024},
                                          {2048, 2048}, {4096, 4096}, {128, 512}, {1024, 256}, {1024, 4096}};
     for (const std::int64_t rows : {64, 256, 1024, 4096, 16384})
       for (const auto& [in, out] : sizes)
@@ -281,7 +321,8 @@ int main(int argc, char** argv) {
             const int forward = p.forward(), weights = p.weights(), added = p.added();
             std::printf("%s{%d, %d, %d}", std::is_same_v<T, float> && !tf32 ? "" : ", ", forward, weights, added);
           };
-          std::printf("      {{%d, %d, %d, %d}, {", static_cast<int>(rows), static_cast<int>(in), static_cast<int>(out), count);
+          std::printf("      {{%d, %d, %d, %d}, {", static_cast<int>(rows), static_cast<int>(in), static_cast<int>(out),
+                      count);
           if (work > 3e11) std::printf("{0, 0, 0}");
           else figures(0.0F, false, 3e11);
           figures(0.0F, true, 1.5e12);
@@ -298,6 +339,14 @@ int main(int argc, char** argv) {
         std::printf("      {{%d, %d}, {%d, %d, %d}},\n", static_cast<int>(rows), static_cast<int>(width),
                     joined_norm<float>(ctx, of, rows, width), joined_norm<double>(ctx, of, rows, width),
                     joined_norm<sw::bfloat16>(ctx, of, rows, width));
+        std::fflush(stdout);
+      }
+    std::printf("  };\n  static constexpr passes::joined_losses losses[] = {\n");
+    for (const std::int64_t rows : {256, 2048, 8192, 16384})
+      for (const std::int64_t classes : {256, 2048, 8192, 32768, 50304, 131072}) {
+        std::printf("      {{%d, %d}, {%d, %d, %d}},\n", static_cast<int>(rows), static_cast<int>(classes),
+                    joined_loss<float>(ctx, of, rows, classes), joined_loss<double>(ctx, of, rows, classes),
+                    joined_loss<sw::bfloat16>(ctx, of, rows, classes));
         std::fflush(stdout);
       }
     std::printf(

@@ -239,6 +239,63 @@ TEST_CASE("log-sum-exp, cross entropy and its adjoint equal the host's") {
     }
 }
 
+// The result where the logits lie, as memory plans place it: they are copied there first.
+template <class T>
+void loss_in_place(const call& given, cu::context& ctx) {
+  call c = given;
+  cu::check(cudaMemcpyAsync(c.p[rt::result], c.p[1], static_cast<std::size_t>(c.l[1].numel()) * sizeof(T),
+                            cudaMemcpyDeviceToDevice, ctx.stream),
+            "cudaMemcpyAsync");
+  c.p[1] = c.p[rt::result];
+  cu::kernel<nll_dx_loss>::template run<T>(c, ctx);
+}
+
+TEST_CASE(
+    "cross entropy and its adjoint in one kernel equal the host's, of rows that shared memory holds and of others, in place too") {
+  NEEDS_GPU();
+  report r("cross entropy, joined");
+  for (const extents& e : {extents{5, 1},
+                           {5, 33},
+                           {300, 65},
+                           {3, 1024},
+                           {3, 1025},
+                           {7, 2048},
+                           {500, 1028},
+                           {3, 8192},
+                           {2, 50304},
+                           {2, 50257},
+                           {0, 8},
+                           {2, 3, 4, 1088}})
+    for (const layout& l : layouts(e))
+      for (const bool ignores : {false, true}) {
+        const extents rows(e.begin(), e.end() - 1);
+        problem p{nll_dx_loss,
+                  {values(dense(rows)), values(l, -9, 9), indices(dense(rows), e.back()), values(dense(rows))},
+                  dense(e)};
+        sw::nll_attributes a{};
+        a.ignores = ignores;
+        a.ignored = !p.in[2].index.empty() ? p.in[2].index[0] : 0;
+        p.a = sw::pack_attributes(a);
+        compare<nll_dx_loss>(p, r);
+        if (l.str[l.rank - 1] != 1 || l.numel() != static_cast<std::int64_t>(storage(l))) continue;
+        const outcome h = on_host<nll_dx_loss>(p);
+        compare_as<nll_dx_loss, float>(p, h, r, &loss_in_place<float>);
+        compare_as<nll_dx_loss, double>(p, h, r, &loss_in_place<double>);
+      }
+  for (const std::int64_t n : {64, 2048}) {  // infinities and NaNs among the logits
+    problem p{
+        nll_dx_loss, {values(dense({5})), values(dense({5, n})), indices(dense({5}), n), values(dense({5}))}, dense({5, n})};
+    const auto at = [&](std::int64_t row, std::int64_t k) -> double& {
+      return p.in[1].v[static_cast<std::size_t>(row * n + k)];
+    };
+    at(0, 3) = -HUGE_VAL;
+    at(1, 6) = HUGE_VAL;
+    at(2, 12) = std::nan("");
+    for (std::int64_t k = 0; k < n; ++k) at(3, k) = -HUGE_VAL;
+    compare<nll_dx_loss>(p, r);
+  }
+}
+
 TEST_CASE("embedding and its adjoint equal the host's") {
   NEEDS_GPU();
   report r("embedding");
@@ -314,6 +371,12 @@ TEST_CASE("an index outside the table is reported once and read as 0") {
                   {values(dense({100})), values(dense({100, 33})), values(dense({100})), indices(dense({100}), 33)},
                   dense({100, 33})},
           3, 3, bad, 33, std::integral_constant<op_code, nll_dx>{});
+    for (const std::int64_t n : {33, 2048})
+      if (bad < 0 || bad >= n)
+        trial(problem{nll_dx_loss,
+                      {values(dense({10})), values(dense({10, n})), indices(dense({10}), n), values(dense({10}))},
+                      dense({10, n})},
+              2, 9, bad, n, std::integral_constant<op_code, nll_dx_loss>{});
   }
 }
 

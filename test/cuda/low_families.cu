@@ -230,6 +230,9 @@ void losses() {
       const operand target = indices(dense(rows), e.back());
       check<nll, T>(problem{nll, {values(x), values(dense(rows), 3, 5), target}, dense(rows)}, 1);
       check<nll_dx, T>(problem{nll_dx, {values(dense(rows)), values(x), values(dense(rows), 3, 5), target}, dense(e)}, 0.01);
+      check<nll_dx_loss, T>(problem{nll_dx_loss, {values(dense(rows)), values(x), target, values(dense(rows))}, dense(e)},
+                            0.01,
+                            sizeof(T) == 2 ? 1 : 500);  // float: what cancels in a row's loss
     }
   // an infinity and a NaN among the logits
   problem p{lse, {values(dense({4, 64}))}, dense({4})};

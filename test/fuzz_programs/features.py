@@ -30,7 +30,7 @@ TEXTS = {
     "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::reshard_after_forward<A\d::size",
     "frozen parameters": r'sw::at<"[^"]*\.\w*", sw::frozen>',
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
-    "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "ranks without peers": r"fuzz::faked",
+    "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "joined losses": r"sw::join_cross_entropy", "ranks without peers": r"fuzz::faked",
     "watched for NaN": r"executor_checks::finite", "eager": r"fuzz::eager", "compiled": r"fuzz::compiled\b", "traced": r"fuzz::traced", "mixed": r"fuzz::mixed",
     "value_and_grad": r"fuzz::gradients", "frozen modules": r"sw::frozen", "groups of parameters": r"sw::param_group", "gradient_step": r"fuzz::compiled_gradients", "arriving inputs": r"arrives = true",
 }

@@ -12,6 +12,7 @@
 #include <shardwise/pass/layout/layout.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/cross_entropy.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/pass/optimizer/optimizer_blocks.hpp>
 #include <shardwise/pass/communication/overlap.hpp>

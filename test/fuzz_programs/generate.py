@@ -833,7 +833,7 @@ def try_program(g):
     p.watched = not g.special and more.random() < 0.15
     if not p.pipeline and more.random() < 0.15:
         plain = ["sw::fuse_kernels", "sw::partial_lower<sw::core_operations, 2>", "sw::merge_common, sw::merge_products",
-                 "sw::fuse_kernels, sw::join_norm_adjoints", "sw::sink_waits, sw::raise_comms",
+                 "sw::fuse_kernels, sw::join_norm_adjoints", "sw::fuse_kernels, sw::join_cross_entropy", "sw::sink_waits, sw::raise_comms",
                  "sw::optimize_layout<sw::layout_mode::force>, sw::fuse_kernels"]
         p.pipeline = more.choice(plain + (["sw::rematerialise<50>", "sw::rematerialise<50>"] if g.gradient else []))
     return p

@@ -789,7 +789,7 @@ def fused_pipeline(r, fusion, optimizer):
         passes.append("sw::merge_products")
     if r.random() < 0.4:
         passes.append("sw::schedule_comm_wait")
-    passes += r.choice([[], [], ["sw::fuse_kernels"], ["sw::fuse_pointwise"], ["sw::partial_lower<sw::core_operations, 2>"], ["sw::join_norm_adjoints"],
+    passes += r.choice([[], [], ["sw::fuse_kernels"], ["sw::fuse_pointwise"], ["sw::partial_lower<sw::core_operations, 2>"], ["sw::join_norm_adjoints"], ["sw::join_cross_entropy"],
                         ["sw::optimize_layout<>", "sw::fuse_pointwise"]])
     return ", ".join(passes)
 

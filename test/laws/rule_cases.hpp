@@ -377,6 +377,7 @@ inline constexpr exemption unproved[] = {
     {op_code::norm, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm_dw_db, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm_dx_dw, "written by a pass: verify applies the rules of the operations it is made of"},
+    {op_code::nll_dx_loss, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::room, "written by a pass: storage without a value"},
     {op_code::part, "written by a pass: the buffer as it is"},
     {op_code::pack, "says where its operands lie: checked by verify"},

@@ -32,8 +32,9 @@ constexpr bool ends_in(std::string_view text, std::string_view end) {
 // Adjoints' operations and what only passes write are in no forward pass; leaves and updates are no values that a module computes.
 constexpr bool is_of_forward(op_code op) {
   if (is_leaf(op) || is_update(op) || op == op_code::custom || op == op_code::getitem) return false;
-  for (const op_code written : {op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::room,
-                                op_code::part, op_code::pack, op_code::unpack, op_code::copy_, op_code::clip_factor})
+  for (const op_code written :
+       {op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::nll_dx_loss, op_code::room,
+        op_code::part, op_code::pack, op_code::unpack, op_code::copy_, op_code::clip_factor})
     if (op == written) return false;
   const std::string_view name = name_of(op);
   return !ends_in(name, "_dx") && !ends_in(name, "_dw") && !ends_in(name, "_dsrc");

@@ -31,6 +31,7 @@ namespace shardwise::inline v0_1 {
 // and of what only passes write, after differentiation (graph/expression.hpp):
 //   norm_dw_db      sum of dy over all dims but the last; norm_dw is stored in its last operand, a room
 //   norm_dx_dw      norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a room, is norm_dw
+//   nll_dx_loss     nll_dx of (dy, logits, target), log-sum-exp computed anew; its last operand, a room, is nll
 //   room, part      storage without a value; its value once operand 1 has run
 //   assign, in_place, advance   writes operand 1 over operand 0; says that operand 1 was computed there; adds 1 to operand 0
 //   sgd_with, adam_with, adam_term_with   the same with options (update_option): programs without them have nothing of theirs
@@ -55,7 +56,7 @@ namespace shardwise::inline v0_1 {
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2) X(getitem, 0)                                               \
-  X(fused, 1) X(norm, 1) X(norm_dw_db, 1) X(norm_dx_dw, 1) X(room, 0) X(part, 0)                                     \
+  X(fused, 1) X(norm, 1) X(norm_dw_db, 1) X(norm_dx_dw, 1) X(nll_dx_loss, 1) X(room, 0) X(part, 0)                   \
   X(sgd, 1) X(adam, 1) X(sgd_with, 1) X(adam_with, 1) X(lion, 1) X(muon, 1)                                         \
   X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1) X(adam_term_with, 1) X(muon_direction, 1) X(adjust_scale, 1)                                 \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \

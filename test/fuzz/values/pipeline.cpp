@@ -11,6 +11,7 @@
 #include <shardwise/pass/iteration/iteration.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/cross_entropy.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/pass/optimizer/optimizer_blocks.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
@@ -82,6 +83,7 @@ const std::vector<sw::pass_entry<graph>>& all_passes() {
       sw::entry_of<sw::remove_copy_from_optimizer, graph>(),
       sw::entry_of<sw::merge_products, graph>(),
       sw::entry_of<sw::join_norm_adjoints, graph>(),
+      sw::entry_of<sw::join_cross_entropy, graph>(),
       sw::entry_of<sw::fuse_pointwise, graph>(),
       sw::entry_of<sw::fuse_kernels, graph>(),
       sw::entry_of<sw::rematerialise<>, graph>(),

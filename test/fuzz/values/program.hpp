@@ -154,6 +154,7 @@ constexpr role role_of(op_code op) {
     case op_code::norm:
     case op_code::norm_dw_db:
     case op_code::norm_dx_dw:
+    case op_code::nll_dx_loss:
     case op_code::room:
     case op_code::part:
     case op_code::pack:

@@ -14,7 +14,7 @@ constexpr bool keeps_sums(const node& n) {
 
 constexpr bool is_fused(const node& n) {
   return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_dw_db ||
-         n.op == op_code::norm_dx_dw || keeps_sums(n);
+         n.op == op_code::norm_dx_dw || n.op == op_code::nll_dx_loss || keeps_sums(n);
 }
 
 namespace detail {
@@ -101,6 +101,13 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
     const outcome b = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
     if (stats.error || o.error || w.error || (of.biased != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
     if (!is_room(3, {{}, detail::rows_of(w.out, of.biased != 0 ? 2 : 1)})) return false;
+    slot[filled++] = o.out;
+  } else if (n.op == op_code::nll_dx_loss) {
+    if (own != 4) return false;
+    const outcome norm = infer(op_code::lse, op_attr{}, in + 1, 1);
+    const spec forward[max_inputs] = {in[1], norm.out, in[2]}, back[max_inputs] = {in[0], in[1], norm.out, in[2]};
+    const outcome loss = infer(op_code::nll, n.a, forward, 3), o = infer(op_code::nll_dx, n.a, back, 4);
+    if (norm.error || loss.error || o.error || !is_room(3, loss)) return false;
     slot[filled++] = o.out;
   } else if (n.op != op_code::fused) {
     op_attr a = n.a;

@@ -140,11 +140,6 @@ inline std::int64_t tiles_of(std::int64_t n, int rows) { return (n + rows - 1) /
 template <class T, class C>
 inline constexpr int least_size = std::is_same_v<T, C> ? most_size : 64;
 
-template <class Kernel>
-void allow_shared(Kernel kernel, int bytes) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
-}
-
 // launch(a constant Size) with the least of 64, 128, 256 from Least on that holds heads of `size`. Throws std::invalid_argument above
 // those.
 template <int Least = 64, class F>

@@ -33,24 +33,27 @@ struct product_roles {
 namespace detail {
 
 inline constexpr int product_threads = 256;
-inline constexpr int product_grid = 16;  // threads along either side of a tile
-static_assert(product_grid * product_grid == product_threads);
 
 // A block's tile of the result, and how much of the depth it holds at once. own: elements of a thread along either side of the tile.
-template <int Own, int Depth>
+// Groups of threads share a stage's depth, and add what each has at the end, in their order. With two buffers one is filled while the
+// other is read; with one a block waits once more a stage.
+template <int Own, int Grid, int Depth, int Buffers>
 struct product_shape {
-  static constexpr int own = Own, depth = Depth, tile = product_grid * Own;
-  static constexpr int pitch = tile + 4;                        // keeps 16 bytes aligned, spreads banks
+  static constexpr int own = Own, grid = Grid, depth = Depth, buffers = Buffers, tile = Grid * Own;
+  static constexpr int groups = product_threads / (Grid * Grid), group_threads = Grid * Grid;
+  static constexpr int pitch = tile + (groups > 1 ? 2 : 4);     // keeps a pack aligned, spreads banks
   static constexpr int partial = tile * tile;                   // elements that a tile's part takes in the scratch
   static constexpr int loads = tile * depth / product_threads;  // elements of an operand that a thread loads for a stage
   static constexpr int side_step = product_threads / depth, depth_step = product_threads / tile;
+  static constexpr int results = partial / product_threads;  // elements of the tile that a thread writes
+  static_assert(groups * group_threads == product_threads && results * product_threads == partial);
   static_assert(side_step * depth == product_threads && depth_step * tile == product_threads &&
                 loads * product_threads == tile * depth);
 };
-// Of batches; and of one product with an expression or a sum beside it, which is small (small_product): a layer of 100 by 100 is 16 blocks
-// of 4 stages, not 4 of 7, and what a stage costs is the way to memory. Measured: bench/results/step.md, where stages of 64 lose.
-using batched_product = product_shape<4, 16>;
-using single_product = product_shape<2, 32>;
+// Of batches; and of one product with an expression or a sum beside it, which is small (small_product). What a stage costs there is the
+// way to memory and, where few blocks have all the work, reading shared memory: a layer of 100 by 100 is 49 blocks of one stage.
+using batched_product = product_shape<4, 16, 16, 2>;
+using single_product = product_shape<2, 8, 128, 1>;
 
 template <int Operands>
 struct product_steps {
@@ -84,6 +87,39 @@ struct product_load {
   int thread;
   __device__ int side(int j) const { return along_depth ? thread / S::depth + S::side_step * j : thread % S::tile; }
   __device__ int depth(int j) const { return along_depth ? thread % S::depth : thread / S::tile + S::depth_step * j; }
+
+  // Where they lie at depth 0; -1: outside of the matrix, read as zero.
+  template <int K>
+  __device__ void find(const strided<K>& along_side, std::uint32_t first, std::int64_t start, std::int64_t* at) const {
+#pragma unroll
+    for (int j = 0; j < S::loads; ++j) {
+      if (j > 0 && !along_depth) {  // all at one place of the side
+        at[j] = at[0];
+        continue;
+      }
+      const std::uint32_t i = first + static_cast<std::uint32_t>(side(j));
+      at[j] = -1;
+      if (i >= along_side.count) continue;
+      std::int64_t off[K];
+      along_side.offsets(i, off);
+      at[j] = start + off[0];
+    }
+  }
+  template <class T, class C>
+  __device__ void fetch(const strided<2>& along, int operand, std::uint32_t first, std::uint32_t end, const T* from,
+                        const std::int64_t* at, C* v) const {
+    std::int64_t off[2]{};
+    bool within = false;
+#pragma unroll
+    for (int j = 0; j < S::loads; ++j) {
+      if (j == 0 || !along_depth) {  // else all at one depth
+        const std::uint32_t k = first + static_cast<std::uint32_t>(depth(j));
+        within = k < end;
+        if (within) along.offsets(k, off);
+      }
+      v[j] = within && at[j] >= 0 ? static_cast<C>(from[at[j] + off[operand]]) : C(0);
+    }
+  }
 };
 
 // A block for each tile, matrix and split: blockIdx.x tiles of columns, .y tiles of rows, .z matrix * splits + split.
@@ -92,13 +128,14 @@ __global__ void __launch_bounds__(product_threads)
     product_kernel(const __grid_constant__ product_steps<Then::operands> w, const __grid_constant__ product_arrays<T> g,
                    const Then then) {
   using C = computed_in<T>;
-  constexpr int E = Then::operands, own = S::own, loads = S::loads;
-  __shared__ __align__(32) C as[2][S::depth][S::pitch];
-  __shared__ __align__(32) C bs[2][S::depth][S::pitch];
-  const int t = static_cast<int>(threadIdx.x), tx = t % product_grid, ty = t / product_grid;
+  constexpr int E = Then::operands, own = S::own, loads = S::loads, groups = S::groups, results = S::results;
+  __shared__ __align__(32) C as[S::buffers][S::depth][S::pitch];
+  __shared__ __align__(32) C bs[S::buffers][S::depth][S::pitch];
+  const int t = static_cast<int>(threadIdx.x), group = t / S::group_threads, u = t % S::group_threads, tx = u % S::grid,
+            ty = u / S::grid;
   const std::uint32_t row0 = blockIdx.y * S::tile, column0 = blockIdx.x * S::tile;
   const std::uint32_t matrix = blockIdx.z / g.splits, split = blockIdx.z - matrix * g.splits;
-  const bool sums_here = Sums && blockIdx.x == 0 && t < S::tile;
+  const bool sums_here = Sums && blockIdx.x == 0;
   std::int64_t mo[3 + E];
   w.batch.offsets(matrix, mo);
   const std::uint32_t begin = split * g.split_depth;
@@ -107,40 +144,13 @@ __global__ void __launch_bounds__(product_threads)
   // where this thread's elements begin; -1: outside of the matrix, read as zero
   const product_load<S> la{g.a_along_depth, t}, lb{g.b_along_depth, t};
   std::int64_t a_at[loads], b_at[loads];
-#pragma unroll
-  for (int j = 0; j < loads; ++j) {
-    std::int64_t off[2 + E];
-    const std::uint32_t r = row0 + static_cast<std::uint32_t>(la.side(j));
-    a_at[j] = -1;
-    if (r < w.rows.count) {
-      w.rows.offsets(r, off);
-      a_at[j] = mo[0] + off[0];
-    }
-    const std::uint32_t c = column0 + static_cast<std::uint32_t>(lb.side(j));
-    b_at[j] = -1;
-    if (c < w.columns.count) {
-      w.columns.offsets(c, off);
-      b_at[j] = mo[1] + off[0];
-    }
-  }
+  la.find(w.rows, row0, mo[0], a_at);
+  lb.find(w.columns, column0, mo[1], b_at);
 
   C va[loads], vb[loads];  // of the next stage
   const auto fetch = [&](std::uint32_t first) {
-#pragma unroll
-    for (int j = 0; j < loads; ++j) {
-      std::int64_t off[2];
-      const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)),
-                          kb = first + static_cast<std::uint32_t>(lb.depth(j));
-      va[j] = vb[j] = C(0);
-      if (ka < end && a_at[j] >= 0) {
-        w.depth.offsets(ka, off);
-        va[j] = g.a[a_at[j] + off[0]];
-      }
-      if (kb < end && b_at[j] >= 0) {
-        w.depth.offsets(kb, off);
-        vb[j] = g.b[b_at[j] + off[1]];
-      }
-    }
+    la.fetch(w.depth, 0, first, end, g.a, a_at, va);
+    lb.fetch(w.depth, 1, first, end, g.b, b_at, vb);
   };
   const auto put = [&](int buffer) {
 #pragma unroll
@@ -155,7 +165,7 @@ __global__ void __launch_bounds__(product_threads)
   for (int i = 0; i < own; ++i)
 #pragma unroll
     for (int j = 0; j < own; ++j) acc[i][j] = C(0);
-  double row_sum = 0;
+  double row_sum = 0;  // of row t % tile, every so manieth step of the depth
 
   if (begin < end) {
     fetch(begin);
@@ -166,8 +176,7 @@ __global__ void __launch_bounds__(product_threads)
   for (std::uint32_t first = begin; first < end; first += S::depth) {
     const bool more = first + S::depth < end;
     if (more) fetch(first + S::depth);
-#pragma unroll
-    for (int k = 0; k < S::depth; ++k) {
+    const auto step = [&](int k) {
       constexpr int V = vector_of<C> < own ? vector_of<C> : own;
       C fa[own], fb[own];
 #pragma unroll
@@ -177,17 +186,58 @@ __global__ void __launch_bounds__(product_threads)
         for (int v = 0; v < V; ++v) fa[i + v] = p.v[v];
       }
 #pragma unroll
-      for (int j = 0; j < own; ++j) fb[j] = bs[buffer][k][tx + product_grid * j];
+      for (int j = 0; j < own; ++j) fb[j] = bs[buffer][k][tx + S::grid * j];
 #pragma unroll
       for (int i = 0; i < own; ++i)
 #pragma unroll
         for (int j = 0; j < own; ++j) acc[i][j] += fa[i] * fb[j];
+    };
+    const std::uint32_t left = end - first;
+    if (groups == 1 || left >= S::depth) {
+#pragma unroll
+      for (int k = 0; k < S::depth; k += groups) step(k + group);
+    } else {
+#pragma unroll 4
+      for (std::uint32_t k = static_cast<std::uint32_t>(group); k < left; k += groups) step(static_cast<int>(k));
     }
     if (sums_here)
-      for (int k = 0; k < S::depth; ++k) row_sum += static_cast<double>(as[buffer][k][t]);
-    buffer ^= 1;
-    if (more) put(buffer);  // which all have read before the last barrier
+      for (int k = t / S::tile; k < S::depth; k += S::depth_step) row_sum += static_cast<double>(as[buffer][k][t % S::tile]);
+    if constexpr (S::buffers == 2) {
+      buffer ^= 1;
+      if (more) put(buffer);  // which all have read before the last barrier
+    } else if (more) {
+      __syncthreads();
+      put(0);
+    }
     __syncthreads();
+  }
+
+  // A thread's results: its own elements, or, of groups, the sums of all groups' for one place of the tile.
+  C total[results];
+  if constexpr (groups == 1) {
+#pragma unroll
+    for (int e = 0; e < results; ++e) total[e] = acc[e / own][e % own];
+  } else {
+    static_assert(results == 1 && sizeof(as) >= groups * S::partial * sizeof(C));
+    C(*const of_group)[S::partial] = reinterpret_cast<C(*)[S::partial]>(&as[0][0][0]);
+#pragma unroll
+    for (int i = 0; i < own; ++i)
+#pragma unroll
+      for (int j = 0; j < own; ++j) of_group[group][(ty * own + i) * S::tile + tx + S::grid * j] = acc[i][j];
+    __syncthreads();
+    total[0] = of_group[0][t];
+#pragma unroll
+    for (int k = 1; k < groups; ++k) total[0] += of_group[k][t];
+  }
+  const auto row_of = [&](int e) { return groups == 1 ? ty * own + e / own : t / S::tile; };
+  const auto column_of = [&](int e) { return groups == 1 ? tx + S::grid * (e % own) : t % S::tile; };
+  if constexpr (Sums) {
+    static_assert(sizeof(bs) >= product_threads * sizeof(double));
+    double* const of_thread = reinterpret_cast<double*>(&bs[0][0][0]);
+    of_thread[t] = row_sum;
+    __syncthreads();
+    if (sums_here && t < S::tile)
+      for (int k = 1; k < S::depth_step; ++k) row_sum += of_thread[k * S::tile + t];
   }
 
   if (g.splits > 1) {
@@ -195,45 +245,32 @@ __global__ void __launch_bounds__(product_threads)
     C* const parts = g.part + tile * g.splits * S::partial;
     double* const sums_parts = g.sums_part + row_tile * g.splits * S::tile;
 #pragma unroll
-    for (int i = 0; i < own; ++i)
-#pragma unroll
-      for (int j = 0; j < own; ++j)
-        parts[std::int64_t{split} * S::partial + (i * own + j) * product_threads + t] = acc[i][j];
-    if (sums_here) sums_parts[split * S::tile + t] = row_sum;
+    for (int e = 0; e < results; ++e) parts[std::int64_t{split} * S::partial + e * product_threads + t] = total[e];
+    if (sums_here && t < S::tile) sums_parts[split * S::tile + t] = row_sum;
     if (!last_to_arrive(g.tickets + tile, g.splits)) return;
 #pragma unroll
-    for (int i = 0; i < own; ++i)
-#pragma unroll
-      for (int j = 0; j < own; ++j) acc[i][j] = C(0);
+    for (int e = 0; e < results; ++e) total[e] = C(0);
     row_sum = 0;
     for (std::uint32_t s = 0; s < g.splits; ++s) {
 #pragma unroll
-      for (int i = 0; i < own; ++i)
-#pragma unroll
-        for (int j = 0; j < own; ++j)
-          acc[i][j] += arrived(parts + std::int64_t{s} * S::partial + (i * own + j) * product_threads + t);
-      if (sums_here) row_sum += arrived(sums_parts + s * S::tile + t);
+      for (int e = 0; e < results; ++e) total[e] += arrived(parts + std::int64_t{s} * S::partial + e * product_threads + t);
+      if (sums_here && t < S::tile) row_sum += arrived(sums_parts + s * S::tile + t);
     }
   }
 
-  if (sums_here && row0 + static_cast<std::uint32_t>(t) < w.rows.count)
+  if (sums_here && t < S::tile && row0 + static_cast<std::uint32_t>(t) < w.rows.count)
     g.sums[(std::int64_t{row0} + t) * g.sums_step] = static_cast<T>(row_sum);
 #pragma unroll
-  for (int i = 0; i < own; ++i) {
-    const std::uint32_t r = row0 + static_cast<std::uint32_t>(ty * own + i);
-    if (r >= w.rows.count) break;
-    std::int64_t ro[2 + E];
+  for (int e = 0; e < results; ++e) {
+    const std::uint32_t r = row0 + static_cast<std::uint32_t>(row_of(e)),
+                        c = column0 + static_cast<std::uint32_t>(column_of(e));
+    if (r >= w.rows.count || c >= w.columns.count) continue;
+    std::int64_t ro[2 + E], co[2 + E], off[E + 1];
     w.rows.offsets(r, ro);
+    w.columns.offsets(c, co);
 #pragma unroll
-    for (int j = 0; j < own; ++j) {
-      const std::uint32_t c = column0 + static_cast<std::uint32_t>(tx + product_grid * j);
-      if (c >= w.columns.count) break;
-      std::int64_t co[2 + E], off[E + 1];
-      w.columns.offsets(c, co);
-#pragma unroll
-      for (int e = 0; e < E; ++e) off[e] = mo[3 + e] + ro[2 + e] + co[2 + e];
-      g.out[mo[2] + ro[1] + co[1]] = then(static_cast<T>(g.alpha * acc[i][j]), off);
-    }
+    for (int k = 0; k < E; ++k) off[k] = mo[3 + k] + ro[2 + k] + co[2 + k];
+    g.out[mo[2] + ro[1] + co[1]] = then(static_cast<T>(g.alpha * total[e]), off);
   }
 }
 

@@ -27,5 +27,6 @@ inline constexpr adjoint_rule nll =
     pulled([](pullback& p) { p.give(0, p.emit(op_code::nll_dx, p.n.a, 0, 0, p.dy, p.n.in[0], p.n.in[1], p.n.in[2])); }, 1U);
 inline constexpr adjoint_rule exp_sum = no_derivative;
 inline constexpr adjoint_rule nll_dx = unknown;
+inline constexpr adjoint_rule nll_dx_loss = unknown;
 
 }  // namespace shardwise::inline v0_1::adjoints

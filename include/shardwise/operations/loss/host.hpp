@@ -83,6 +83,40 @@ struct kernel<op_code::nll_dx> {
   }
 };
 
+// Row by row what lse, nll and nll_dx compute, in the same bits. dx may lie where the logits do: a row is written when all of it is read.
+template <>
+struct kernel<op_code::nll_dx_loss> {
+  static constexpr cut_kind cut = cut_kind::rows;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const auto of = attributes_of<nll_attributes>(c.a);
+    using m = math<T>;
+    const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
+    const int last = c.l[1].rank - 1;
+    const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last];
+    const auto rows = [&](auto by) {
+      each_row<5>(all, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[1] + at[0];
+        const T from = detail::finite_or_zero(detail::top_of(x, n, by));
+        const T norm = from + m::log(detail::exp_total(x, n, by, from)), g = q.p[0][at[1]];
+        const std::int64_t id = q.index[at[2]];
+        const bool ignored = of.ignores != 0 && id == of.ignored;
+        if (!ignored && (id < 0 || id >= n)) detail::refuse_index("cross_entropy target", id, n, op_code::nll);
+        q.p[3][at[3]] = ignored ? T(0) : norm - x[id * by];
+        T* const o = q.p[result] + at[4];
+        if (ignored) {
+          for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
+          return;
+        }
+        SHARDWISE_IVDEP
+        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * by] - norm);
+        o[id] = o[id] - g;
+      });
+    };
+    by_strides<T>(rows, s);
+  }
+};
+
 // The part of the log-sum-exp that a rank with some of the classes has: sum of exp(x - top), `top` being the largest of
 // all classes.
 template <>

@@ -59,4 +59,12 @@ inline constexpr operation nll_dx =
                   },
                   &refuse_partial<problem::partial_nonlinear, problem::loss_target_placement, false, 2>, 3));
 
+// What a pass writes after differentiation: lse, nll and nll_dx in one kernel; verify checks it by their rules. Of dy, logits, target and
+// a room for nll; dy and nll are float where logits have two bytes.
+inline constexpr operation nll_dx_loss = [] {
+  operation o = with_wide(9U, 0, without_rule(operation_kind::computed));
+  o.indices = 2;
+  return o;
+}();
+
 }  // namespace shardwise::inline v0_1::operations

@@ -21,6 +21,11 @@ struct where_possible {
   static constexpr bool joins(const Graph&, const spec& /*x*/) {
     return true;
   }
+  // The loss of rows of logits and its adjoint.
+  template <class Graph>
+  static constexpr bool joins_loss(const Graph&, const spec& /*logits*/) {
+    return true;
+  }
 };
 
 }  // namespace shardwise::inline v0_1::passes

@@ -84,8 +84,8 @@ constexpr layout_need layout_need_of(const Graph& g, int i, int k) {
   if (o.kind == operation_kind::pointwise) return layout_need::any;
   for (const op_code op :
        {op_code::redistribute, op_code::wait, op_code::relabel, op_code::pack, op_code::unpack, op_code::part, op_code::room,
-        op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::adam_term, op_code::adam_term_with,
-        op_code::muon_direction, op_code::getitem})
+        op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::nll_dx_loss, op_code::adam_term,
+        op_code::adam_term_with, op_code::muon_direction, op_code::getitem})
     if (n.op == op) return layout_need::strict;
   for (const op_code op : {op_code::lse, op_code::nll, op_code::nll_dx, op_code::opaque})
     if (n.op == op) return layout_need::copy;

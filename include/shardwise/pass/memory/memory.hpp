@@ -61,8 +61,8 @@ struct memory_state : hole_table {
 // written into: then the slice is all that is copied.
 template <class Plan, class Graph>
 constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, int i) {
-  // logits become their own gradient: its kernels read an element before they write it
-  const bool scatters = x.op == op_code::slice_scatter, logits = x.op == op_code::nll_dx;
+  // logits become their own gradient: its kernels read an element, or a whole row, before they write it
+  const bool scatters = x.op == op_code::slice_scatter, logits = x.op == op_code::nll_dx || x.op == op_code::nll_dx_loss;
   if (!rules::is_pointwise(x.op) && !scatters && !logits) return -1;
   for (int j = logits ? 1 : 0; j < (scatters ? 1 : logits ? 2 : x.inputs); ++j) {
     const int o = p.owner[x.in[j]];

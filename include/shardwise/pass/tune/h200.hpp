@@ -167,6 +167,9 @@ struct h200 {
       {{16384, 2048}, {827, 443, 1903}},
       {{16384, 4096}, {706, 2140, 578}},
   };
+  static constexpr passes::joined_losses losses[] = {
+      {{16384, 50304}, {0, 0, 0}},
+  };
   // clang-format on
 };
 struct h200_tf32 : h200 {

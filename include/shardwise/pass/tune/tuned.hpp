@@ -2,6 +2,7 @@
 // tuned: the pipeline of fusions for a device, as its table of measured times decides.
 #pragma once
 
+#include <shardwise/pass/fuse/cross_entropy.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/fuse/join_casts.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
@@ -23,10 +24,17 @@ struct join_norm_adjoints_where_faster : passes::joining_norm_adjoints<passes::w
   using key = join_norm_adjoints;
 };
 
+// join_cross_entropy for those rows of logits alone that gain by it.
+template <class Device>
+struct join_cross_entropy_where_faster : passes::joining_cross_entropy<passes::where_faster<Device>> {
+  using key = join_cross_entropy;
+};
+
 // A device is a table of times: h200, h200_tf32 (for cuda_backend_tf32), or your own,
 // which bench/tune/tune.cu writes. Everything is decided while the program is compiled. Passes that pack gradients or gather parameters
 // stand before these, those that order collectives behind: pass them as `Behind`.
 template <class Device, class... Behind>
-using tuned = pipeline<merge_products_where_faster<Device>, fuse_kernels, join_norm_adjoints_where_faster<Device>, join_casts, Behind...>;
+using tuned = pipeline<merge_products_where_faster<Device>, fuse_kernels, join_norm_adjoints_where_faster<Device>,
+                       join_cross_entropy_where_faster<Device>, join_casts, Behind...>;
 
 }  // namespace shardwise::inline v0_1

@@ -15,7 +15,8 @@ constexpr double log2_of_size(std::int64_t n) {
   return whole - 1 + static_cast<double>(n) / static_cast<double>(std::int64_t{1} << whole);
 }
 
-// The mean of the four measured rows that are nearest, the nearer the more: distances are those of the sizes' logarithms. 0: none.
+// The mean of the four measured rows that are nearest, the nearer the more: distances are those of the sizes' logarithms, of a fourth
+// size, how many there are, three times that. 0: none.
 template <class Row, std::size_t Rows, std::size_t Dims, class Figure>
 constexpr double estimated_permille(const Row (&rows)[Rows], const std::int64_t (&shape)[Dims], Figure&& figure) {
   constexpr int most = 4;
@@ -26,7 +27,7 @@ constexpr double estimated_permille(const Row (&rows)[Rows], const std::int64_t 
     if (figure(rows[r]) == 0) continue;
     double d = 0;
     for (std::size_t k = 0; k < Dims; ++k) {
-      const double apart = at[k] - log2_of_size(rows[r].shape[k]);
+      const double apart = (k < 3 ? 1 : 3) * (at[k] - log2_of_size(rows[r].shape[k]));
       d += apart * apart;
     }
     int moved = static_cast<int>(r);
@@ -79,16 +80,24 @@ struct where_faster {
 
   template <class Graph>
   static constexpr bool joins(const Graph&, const spec& x) {
+    return gains_by_rows(Device::norms, x);
+  }
+  template <class Graph>
+  static constexpr bool joins_loss(const Graph&, const spec& logits) {
+    return gains_by_rows(Device::losses, logits);
+  }
+
+ private:
+  // Of rows along the last dim.
+  template <class Row, std::size_t Rows>
+  static constexpr bool gains_by_rows(const Row (&rows)[Rows], const spec& x) {
     const int column = x.type == dtype::f32 ? 0 : x.type == dtype::f64 ? 1 : is_low_precision(x.type) ? 2 : -1;
     if (column < 0 || x.rank == 0) return false;
     std::int64_t shape[2] = {1, 1};
     for (int d = 0; d < x.rank; ++d) shape[d + 1 < x.rank ? 0 : 1] *= size(x, d);
-    const double p = estimated_permille(Device::norms, shape,
-                                        [&](const joined_norms& r) { return static_cast<double>(r.permille[column]); });
+    const double p = estimated_permille(rows, shape, [&](const Row& r) { return static_cast<double>(r.permille[column]); });
     return p > 0 && p < worth_permille;
   }
-
- private:
   static constexpr int column_of(dtype t) {
     return t == dtype::f32 ? (Device::tf32 ? 1 : 0) : t == dtype::f64 ? 2 : is_low_precision(t) ? 3 : -1;
   }

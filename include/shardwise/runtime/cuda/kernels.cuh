@@ -9,6 +9,7 @@
 #include <shardwise/operations/join/device.cuh>
 #include <shardwise/operations/leaf/device.cuh>
 #include <shardwise/operations/loss/device.cuh>
+#include <shardwise/operations/loss/device_joined.cuh>
 #include <shardwise/operations/movement/device.cuh>
 #include <shardwise/operations/norm/device.cuh>
 #include <shardwise/operations/pointwise/device.cuh>

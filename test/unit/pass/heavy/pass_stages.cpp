@@ -6,6 +6,7 @@
 #include <shardwise/pass/iteration/iter_move.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/cross_entropy.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
 #include <shardwise/pass/fuse/partition.hpp>
@@ -88,7 +89,7 @@ void check_passes() {
   check_each<bare, sw::split_fused_optimizer<0, 0>>();
   check_each<source, sw::merge_products>();
   using merged = sw::fuse_kernels::run<sw::merge_products::run<source>>;
-  check_each<merged, sw::join_norm_adjoints>();
+  check_each<merged, sw::join_norm_adjoints, sw::join_cross_entropy>();
 }
 
 TEST_CASE("passes: a stack of layers becomes the same in stages of any size, and at run time") { check_passes<stack>(); }

@@ -28,6 +28,7 @@ struct device {
   static constexpr passes::merged_products products[] = {
       {{64, 64, 64, 2}, {{Forward, Weights, Added}, {0, 0, 0}, {Forward, Weights, Added}, {0, 0, 0}}}};
   static constexpr passes::joined_norms norms[] = {{{64, 64}, {Norms, Norms, 0}}};
+  static constexpr passes::joined_losses losses[] = {{{64, 64}, {Norms, Norms, 0}}};
 };
 constexpr int gains = 500, loses = 1500, unknown = 0;
 
@@ -36,8 +37,8 @@ template <int Width>
 struct projections {
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::linear<Width, Width>, first), (sw::layer_norm_module<Width>, norm), (sw::linear<Width, Width>, q),
-                      (sw::linear<Width, Width>, k), (sw::linear<Width, Width>, v));
+    SHARDWISE_MEMBERS(Bound, (sw::linear<Width, Width>, first), (sw::layer_norm_module<Width>, norm),
+                      (sw::linear<Width, Width>, q), (sw::linear<Width, Width>, k), (sw::linear<Width, Width>, v));
     constexpr auto forward(const auto& x) const {
       const auto h = norm(first(x));
       return sw::mul(sw::mul(q(h), k(h)), v(h));
@@ -45,8 +46,9 @@ struct projections {
   };
 };
 template <class Pipeline, class T = double, int Ranks = 1, int Rows = 12, int Width = 16>
-using step = sw::train_step<projections<Width>::template model, test::sum_task<T, Rows, Width, sw::on<dp<Ranks>, sw::shard<0>>>,
-                            sw::plan<sw::data_parallel<dp<Ranks>>>, mesh<Ranks>, sw::sgd<>, Pipeline, T>;
+using step =
+    sw::train_step<projections<Width>::template model, test::sum_task<T, Rows, Width, sw::on<dp<Ranks>, sw::shard<0>>>,
+                   sw::plan<sw::data_parallel<dp<Ranks>>>, mesh<Ranks>, sw::sgd<>, Pipeline, T>;
 
 template <class Step>
 constexpr int count(op_code op) {
@@ -92,18 +94,22 @@ TEST_CASE("tuned: forward products, weights' gradients, sums of products and nor
 
 // Gains by few rows alone, by two products alone, or in TF32 alone.
 struct few_rows : device<gains, loses, loses, gains> {
-  static constexpr passes::merged_products products[] = {{{8, 64, 64, 3}, {{gains, 0, 0}, {0, 0, 0}, {gains, 0, 0}, {0, 0, 0}}},
-                                                         {{8192, 64, 64, 3}, {{loses, 0, 0}, {0, 0, 0}, {loses, 0, 0}, {0, 0, 0}}}};
+  static constexpr passes::merged_products products[] = {
+      {{8, 64, 64, 3}, {{gains, 0, 0}, {0, 0, 0}, {gains, 0, 0}, {0, 0, 0}}},
+      {{8192, 64, 64, 3}, {{loses, 0, 0}, {0, 0, 0}, {loses, 0, 0}, {0, 0, 0}}}};
   static constexpr passes::joined_norms norms[] = {{{8, 64}, {gains, gains, 0}}, {{8192, 64}, {loses, loses, 0}}};
 };
 struct pairs : device<gains, loses, loses, gains> {
-  static constexpr passes::merged_products products[] = {{{64, 64, 64, 2}, {{0, 0, 0}, {0, 0, 0}, {gains, 0, 0}, {0, 0, 0}}},
-                                                         {{64, 64, 64, 3}, {{0, 0, 0}, {0, 0, 0}, {loses, 0, 0}, {0, 0, 0}}}};
+  static constexpr passes::merged_products products[] = {
+      {{64, 64, 64, 2}, {{0, 0, 0}, {0, 0, 0}, {gains, 0, 0}, {0, 0, 0}}},
+      {{64, 64, 64, 3}, {{0, 0, 0}, {0, 0, 0}, {loses, 0, 0}, {0, 0, 0}}}};
 };
 struct tf32_alone {
   static constexpr bool tf32 = false;
-  static constexpr passes::merged_products products[] = {{{64, 64, 64, 3}, {{loses, 0, 0}, {gains, 0, 0}, {0, 0, 0}, {0, 0, 0}}}};
+  static constexpr passes::merged_products products[] = {
+      {{64, 64, 64, 3}, {{loses, 0, 0}, {gains, 0, 0}, {0, 0, 0}, {0, 0, 0}}}};
   static constexpr passes::joined_norms norms[] = {{{64, 64}, {gains, gains, 0}}};
+  static constexpr passes::joined_losses losses[] = {{{64, 64}, {gains, gains, 0}}};
 };
 struct with_tf32 : tf32_alone {
   static constexpr bool tf32 = true;
@@ -115,9 +121,31 @@ TEST_CASE("tuned: sizes are a rank's, and the nearest rows of the table decide")
   static_assert(products<step<sw::tuned<few_rows>, double, 1, 4096>> == 11);
   static_assert(joined<step<sw::tuned<few_rows>, double, 1, 4096>> == 0);
   static_assert(products<step<sw::tuned<few_rows>, double, 64, 1024>> == 9);  // 16 rows a rank
-  static_assert(products<step<sw::tuned<pairs>>> == 11);                       // three
+  static_assert(products<step<sw::tuned<pairs>>> == 11);                      // three
   static_assert(products<step<sw::tuned<tf32_alone>, float>> == 11);
   static_assert(products<step<sw::tuned<with_tf32>, float>> == 9);
+}
+
+struct few_classes : device<loses, loses, loses, loses> {
+  static constexpr passes::joined_losses losses[] = {{{64, 64}, {gains, loses, 0}}, {{64, 65536}, {loses, gains, 0}}};
+};
+TEST_CASE("tuned: losses and their adjoints are decided by rows, classes and type") {
+  const auto joins = [](std::int64_t classes, sw::dtype type) {
+    const std::int32_t ranks[] = {2};
+    sw::spec s = sw::empty_spec(type, 1, ranks, sw::device_kind::host);
+    s.rank = 3;
+    s.extent[0] = 16;
+    s.extent[1] = 8;
+    s.extent[2] = classes;
+    sw::make_contiguous(s);
+    s.place[0] = sw::shard_value(0);
+    return passes::where_faster<few_classes>::joins_loss(0, s);
+  };
+  CHECK(joins(50, sw::dtype::f32));
+  CHECK(!joins(50, sw::dtype::f64));
+  CHECK(!joins(50000, sw::dtype::f32));
+  CHECK(joins(50000, sw::dtype::f64));
+  CHECK(!joins(50, sw::dtype::bf16));  // not measured
 }
 
 TEST_CASE("tuned: an estimate of what was measured is what was measured, and lies between what is near") {

@@ -16,5 +16,11 @@ void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_
   check_launch(name_of(op));
 }
 
+// Before the launch of a kernel that takes more than 48 KB of shared memory.
+template <class Kernel>
+void allow_shared(Kernel kernel, int bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
+}
+
 }  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::inline v0_1::cuda
