@@ -64,7 +64,7 @@ MUTANTS = [
      "if (g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (STEP, EQUAL, GRAPHS)),
     ("products overwrite an operand", PLAN, "if (!rules::is_pointwise(x.op) && !scatters && !logits) return -1;",
      "if (!rules::is_pointwise(x.op) && !scatters && !logits && x.op != op_code::einsum) return -1;", (EQUAL, GRAPHS, STEP)),
-    ("logits are kept beside their gradient", PLAN, "logits = x.op == op_code::nll_dx;", "logits = false;", (LOGITS,)),
+    ("logits are kept beside their gradient", PLAN, "logits = x.op == op_code::nll_dx || x.op == op_code::nll_dx_loss;", "logits = false;", (LOGITS,)),
     ("logits are overwritten though something reads them later", PLAN,
      "if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;",
      "if ((p.last_use[o] != i && !logits) || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (LOGITS,)),

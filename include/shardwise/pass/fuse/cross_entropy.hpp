@@ -78,7 +78,6 @@ struct cross_entropy_rules {
           if (k == slope[i] && x == i) continue;       // its own log-sum-exp
           if (x >= i && before[x] < 0) before[x] = i;  // else written at an earlier one
         }
-        if (k == loss[i]) good = false;
       }
       good = good && before[i] != i;
       before[slope[i]] = -1;
