@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/operations/convolution/host_windows.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
 
 // The law. An element is one sum over its window in the order (row of the kernel, column, channel), in blocks that begin where the
@@ -106,6 +107,15 @@ struct convolution_product {
     const std::int64_t line = convolution_panels::line(across ? rows : c * p * q);
     const std::int64_t to_row = across ? 1 : line, to_element = across ? line : 1;
     const std::int64_t tall = of_output == 1 ? rows : 16, wide = of_channel == 1 ? c : 16;
+    // Taps that lie side by side, as those of a contiguous kernel: transposed with the channels, output by output.
+    if (!across && of_channel != 1 && (q == 1 || of_column == 1) && (p == 1 || of_row == q)) {
+      for (std::int64_t r = 0; r < rows; r += tall)
+        for (std::int64_t j = 0; j < c; j += wide)
+          for (std::int64_t a = r; a < rows && a < r + tall; ++a)
+            tiles::copy(from + a * of_output + j * of_channel, of_channel, w.weights + a * line + j, c, p * q,
+                        gemm_panels::smaller(c - j, wide));
+      return {w.weights, to_row, to_element};
+    }
     for (std::int64_t r = 0; r < rows; r += tall)
       for (std::int64_t j = 0; j < c; j += wide)
         for (std::int64_t tap = 0; tap < p * q; ++tap) {
