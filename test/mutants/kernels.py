@@ -26,6 +26,8 @@ MUTANTS = [
     ("convolution: rows that lie apart are one run", WINDOWS, "if (joins && last && from - last->from == at - last->at)", "if (joins && last)",
      (CONVOLUTION,)),
     ("convolution: a single place that reads nothing keeps what was there", WINDOWS, "to[single[i]] = T(0);", ";", (CONVOLUTION,)),
+    ("convolution: images of few places, computed together, are put as one image", PRODUCTS,
+     "size = gemm_panels::smaller(in.places_of_image() - (at + i) % in.places_of_image(), n - i);", "size = n - i;", (CONVOLUTION,)),
     ("convolution: taps of every second row are taken to lie side by side", PRODUCTS, "(q == 1 || of_column == 1) && (p == 1 || of_row == q)",
      "(q == 1 || of_column == 1)", (CONVOLUTION,)),
     ("convolution: a place's taps above the image keep what was there", WINDOWS, "clear(o, end - begin);", "", (CONVOLUTION,)),
