@@ -277,7 +277,7 @@ struct layout_times {
 // The same at several run-time sizes, of which the first decides and the others may not lose.
 template <int Parts, int Points>
 struct layout_times_at {
-  layout_times<Parts> at[Points > 0 ? Points : 1];
+  layout_times<Parts> at[Points > 0 ? Points : 1]{};  // nvcc takes elements that are written one by one for unset
 
   constexpr bool gains(int p) const {
     bool all = at[0].gains(p);

@@ -198,7 +198,7 @@ struct layout_rules {
                                  const layout_plan<Graph::node_capacity>& p) {
     layout_points where;
     where.template find<Sizes>(g);
-    layout_times_at<subgraph_map<Graph::node_capacity>::capacity, layout_points::most> t;
+    layout_times_at<subgraph_map<Graph::node_capacity>::capacity, layout_points::most> t{};
     for (int k = 0; k < layout_points::most; ++k) {  // what is not asked for is the first again
       if (k > 0 && k >= where.count) {
         t.at[k] = t.at[0];
