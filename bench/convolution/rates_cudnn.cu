@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -138,8 +139,8 @@ class measured {
         of_{block<T>({s.n * images_for_one, s.c, s.side, s.side}, pass == 1 ? result_last : operands_last, 1),
             block<T>({s.o, s.c / s.groups, s.k, s.k}, pass == 2 ? result_last : operands_last, 2),
             block<T>({s.n * images_for_one, s.o, out_, out_}, pass == 0 ? result_last : operands_last, 3)},
-        scratch_(static_cast<std::size_t>(sw::operations::convolution_library_bytes(
-            sw::dtype_v<T>, of_[0].l.numel(), of_[1].l.numel(), of_[2].l.numel()))) {
+        scratch_(static_cast<std::size_t>(sw::operations::convolution_library_bytes(sw::dtype_v<T>, of_[0].l.numel(),
+                                                                                    of_[1].l.numel(), of_[2].l.numel()))) {
     if (pass > 0) a_.extent[0] = a_.extent[1] = pass == 1 ? s.side : s.k;
     plans_.allow_tf32(tf32);
     cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -191,8 +192,8 @@ void elements(const shape& s, bool tf32, int turns) {
     for (auto& m : all) m->turn();
   const sw::convolution_attributes a{{s.stride, s.stride}, {s.padding, s.padding}, {1, 1}, s.groups, {0, 0}, {0, 0}};
   const std::int64_t out = sw::operations::convolved_extent(a, 0, s.side, s.k);
-  const double multiplications = static_cast<double>(s.n * images_for_one * s.o * out * out) *
-                                 static_cast<double>(s.c / s.groups * s.k * s.k);
+  const double multiplications =
+      static_cast<double>(s.n * images_for_one * s.o * out * out) * static_cast<double>(s.c / s.groups * s.k * s.k);
   std::printf("{");
   for (std::size_t k = 0; k < all.size(); ++k)
     std::printf("%s%.4f", k ? ", " : "", all[k]->least() / multiplications * 1e12);
@@ -217,8 +218,8 @@ double copied(std::int64_t size, int turns) {
   double sum = 0;
   for (const std::int64_t channels : {16, 64, 256})
     for (const bool last : {false, true}) {
-      const std::int64_t side = std::max<std::int64_t>(
-          1, std::llround(std::sqrt(static_cast<double>(size) / static_cast<double>(2 * channels))));
+      const std::int64_t side =
+          std::max<std::int64_t>(1, std::llround(std::sqrt(static_cast<double>(size) / static_cast<double>(2 * channels))));
       const std::array<std::int64_t, 4> extent{2, channels, side, side};
       block<T> from(extent, last, 1), to(extent, !last, 2);
       cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -249,6 +250,7 @@ int main(int argc, char** argv) {
   const char* const only = argc > 2 ? argv[2] : "";
   const cu::convolution_library* const library = cu::used_convolution_library();
   if (!library) return std::fputs("rates_cudnn: no library is registered: link shardwise::cudnn\n", stderr), 1;
+  const auto began = std::chrono::steady_clock::now();
   cudaDeviceProp device{};
   cu::check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   std::printf(R"(// SPDX-License-Identifier: Apache-2.0
@@ -281,6 +283,8 @@ inline constexpr row rows[] = {
     if (std::strstr(k.name, only)) {
       std::printf("    // %s\n", k.name);
       for (const shape& s : k.shapes) row(s, turns);
+      std::fprintf(stderr, "%s: measured after %.0f s\n", k.name,
+                   std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     }
   std::printf(R"(};
 

@@ -34,13 +34,13 @@ struct network {
   }
 };
 template <int Ranks, class Shape, bool Folds, class... P>
-using step = sw::gradient_step<
-    network<Folds>, sw::mesh<images_over<Ranks>>,
-    sw::inputs<sw::input_tensor<float, Shape, sw::on<images_over<Ranks>, sw::shard<0>>>,
-               sw::input_tensor<float, sw::shape<32, 3, 3, 3>, sw::on<images_over<Ranks>, sw::reduced>>,
-               sw::input_tensor<float, sw::shape<32, 1, 3, 3>, sw::on<images_over<Ranks>, sw::reduced>>,
-               sw::input_tensor<float, sw::shape<32, 32, 1, 1>, sw::on<images_over<Ranks>, sw::reduced>>>,
-    sw::wrt<0, 1, 2, 3>, sw::pipeline<P...>>;
+using step =
+    sw::gradient_step<network<Folds>, sw::mesh<images_over<Ranks>>,
+                      sw::inputs<sw::input_tensor<float, Shape, sw::on<images_over<Ranks>, sw::shard<0>>>,
+                                 sw::input_tensor<float, sw::shape<32, 3, 3, 3>, sw::on<images_over<Ranks>, sw::reduced>>,
+                                 sw::input_tensor<float, sw::shape<32, 1, 3, 3>, sw::on<images_over<Ranks>, sw::reduced>>,
+                                 sw::input_tensor<float, sw::shape<32, 32, 1, 1>, sw::on<images_over<Ranks>, sw::reduced>>>,
+                      sw::wrt<0, 1, 2, 3>, sw::pipeline<P...>>;
 template <int Ranks, class... P>
 using batches = step<Ranks, sw::shape<sw::dyn<17>, 3, 6, 6>, false, P...>;
 template <int Ranks, class... P>
@@ -67,8 +67,7 @@ static_assert([] {
   return true;
 }());
 // Each decision is one of a size; a graph that is left alone is the one that it was.
-static_assert(is_turned<batches<1, expecting<17>>> ==
-              expecting<17>::decide(batches<1>::program).channels_last);
+static_assert(is_turned<batches<1, expecting<17>>> == expecting<17>::decide(batches<1>::program).channels_last);
 static_assert(expecting<4, 3>::decide(folded<1>::program).at == sw::run_sizes(4, 3));
 static_assert(sw::optimize_layout<>::decide(folded<1>::program).at == sw::run_sizes(5, 4));
 

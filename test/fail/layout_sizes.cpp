@@ -17,10 +17,10 @@ template <std::int64_t N>
 using expecting = sw::optimize_layout<sw::layout_mode::automatic, sw::weight_storage::as_declared, sw::whole_graph,
                                       sw::linked_convolutions, sw::expected_sizes<N>>;
 template <std::int64_t N>
-using step = sw::function_step<blurred, sw::mesh<one>,
-                               sw::inputs<sw::input_tensor<float, sw::shape<sw::dyn<16>, 3, 8, 8>>,
-                                          sw::input_tensor<float, sw::shape<4, 3, 3, 3>>>,
-                               sw::pipeline<expecting<N>>>;
+using step = sw::function_step<
+    blurred, sw::mesh<one>,
+    sw::inputs<sw::input_tensor<float, sw::shape<sw::dyn<16>, 3, 8, 8>>, sw::input_tensor<float, sw::shape<4, 3, 3, 3>>>,
+    sw::pipeline<expecting<N>>>;
 
 #ifdef SHARDWISE_FAIL
 using program = step<32>;

@@ -112,7 +112,8 @@ struct maker {
   graph finish(int ranks) {
     for (int k = 0; k < 3; ++k)
       images.push_back(leaf(k, 2, channels, 5, 4, ranks > 1 && k > 0 ? sw::shard_value(0) : sw::reduced_value(), ranks));
-    for (int k = 0; k < 2; ++k) weights.push_back(leaf(3 + k, channels, channels / groups, 3, 3, sw::reduced_value(), ranks));
+    for (int k = 0; k < 2; ++k)
+      weights.push_back(leaf(3 + k, channels, channels / groups, 3, 3, sw::reduced_value(), ranks));
     while (b.node_count < graph_nodes - 6) grow(ranks);
     g.finish(b);
     const int outputs = 1 + below(4);

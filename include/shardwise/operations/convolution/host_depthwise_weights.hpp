@@ -2,6 +2,8 @@
 // Gradients of the weights of groups of few channels: loops along rows, or along channels where those lie side by side.
 #pragma once
 
+#include <type_traits>
+
 #include <shardwise/operations/convolution/host_depthwise.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -92,7 +94,8 @@ struct four_outputs {
     for (int i = 0; i < at_once; ++i) __builtin_memcpy(lanes + (first + i) * apart, sum[i], sizeof sum[i]);
   }
   template <class T>
-  static void add(const T* x, std::int64_t dx, const T* y, std::int64_t dy, std::int64_t places, T* lanes, std::int64_t apart) {
+  static void add(const T* x, std::int64_t dx, const T* y, std::int64_t dy, std::int64_t places, T* lanes,
+                  std::int64_t apart) {
     for (int first = 0; first < partial_sums; first += at_once) add_lanes(x, dx, y, dy, places, first, lanes, apart);
   }
 };

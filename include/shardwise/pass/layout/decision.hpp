@@ -126,8 +126,8 @@ struct layout_decision {
 constexpr layout_decision decide_layout_by_time(const layout_facts& f) {
   if (f.convolutions + f.adjoints == 0) return {false, layout_reason::no_convolution};
   if (!f.measured) return {false, layout_reason::unmeasured};
-  const bool gains = f.channels_last * layout_margin < f.as_it_is,
-             loses = f.least_channels_last > f.least_as_it_is * layout_tolerance;
+  const bool gains =
+      f.channels_last * layout_margin<f.as_it_is, loses = f.least_channels_last> f.least_as_it_is * layout_tolerance;
   return {gains && !loses,
           !gains  ? layout_reason::no_gain
           : loses ? layout_reason::loses_below
@@ -202,8 +202,7 @@ constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, 
     f.add({w.extent[0], w.extent[1], w.extent[2], attributes_of<convolution_attributes>(n.a).groups,
            2.0 * static_cast<double>(numel(g.specs[n.spec])) * window});
   }
-  f.library =
-      convolutions_on(device_kind::host, kernels) == convolution_kernels::onednn && taken && f.convolutions > 0;
+  f.library = convolutions_on(device_kind::host, kernels) == convolution_kernels::onednn && taken && f.convolutions > 0;
   if (f.convolutions == 0) return f;
   phase_marks<Graph::node_capacity> phase;
   if (f.training) mark_phases(phase, g);

@@ -125,7 +125,8 @@ struct convolution_work {
   // more. Both columns by the same rows, so that what they err by is mostly common.
   constexpr pair nanoseconds(convolution_kernels kernels, int first, int second, dtype type = dtype::f32) const {
     if (is_on_devices(kernels))
-      return nearest(layout_rates_found::of_cudnn, layout_rates_cudnn::rows, rates_of_elements(type, kernels), first, second);
+      return nearest(layout_rates_found::of_cudnn, layout_rates_cudnn::rows, rates_of_elements(type, kernels), first,
+                     second);
     return nearest(layout_rates_found::all, layout_rates::rows, static_cast<int>(kernels), first, second);
   }
 };

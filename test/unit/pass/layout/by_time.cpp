@@ -250,8 +250,8 @@ static_assert(!is_left_alone<blurred<sw::dyn<16>>, expecting<3>>);
 template <std::int64_t N>
 struct forward_of : batch_of<N, 512, 2, 512, 3, 1> {
   template <class... P>
-  using step =
-      sw::function_step<batch_of<N, 512, 2, 512, 3, 1>, mesh, sw::inputs<in<N, 512, 2, 2>, in<512, 512, 3, 3>>, sw::pipeline<P...>>;
+  using step = sw::function_step<batch_of<N, 512, 2, 512, 3, 1>, mesh, sw::inputs<in<N, 512, 2, 2>, in<512, 512, 3, 3>>,
+                                 sw::pipeline<P...>>;
 };
 constexpr sw::layout_decision of_many = of<forward_of<sw::dyn<64>>, built_in>;
 static_assert(of_many == sw::layout_decision{false, layout_reason::loses_below} && of_many.least_at == sw::run_sizes(1) &&
