@@ -57,6 +57,7 @@ function(shardwise_add_cudnn)
   add_library(shardwise_cudnn INTERFACE)
   add_library(shardwise::cudnn ALIAS shardwise_cudnn)
   target_sources(shardwise_cudnn INTERFACE $<TARGET_OBJECTS:shardwise_cudnn_object>)
+  target_compile_definitions(shardwise_cudnn INTERFACE SHARDWISE_WITH_CUDNN=1) # what optimize_layout estimates by
   target_link_libraries(shardwise_cudnn INTERFACE ${cuda} ${SHARDWISE_CUDNN_LIBRARY} CUDA::nvrtc CUDA::cuda_driver
                                                   ${CMAKE_DL_LIBS})
 endfunction()

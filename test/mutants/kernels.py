@@ -22,7 +22,14 @@ NORMS = "dist/channel_norms.cpp"
 NORM_LAWS = "static/operations/channel_norm.cpp"
 
 MUTANTS = [
-    ("convolution: places before the image keep what was there", WINDOWS, "clear(o, before);", "", (CONVOLUTION,)),
+    ("convolution: places before the image keep what was there", WINDOWS, "reads.add_hole(s.at, before);", "", (CONVOLUTION,)),
+    ("convolution: rows that lie apart are one run", WINDOWS, "if (joins && last && from - last->from == at - last->at)", "if (joins && last)",
+     (CONVOLUTION,)),
+    ("convolution: a single place that reads nothing keeps what was there", WINDOWS, "to[single[i]] = T(0);", ";", (CONVOLUTION,)),
+    ("convolution: images of few places, computed together, are put as one image", PRODUCTS,
+     "size = gemm_panels::smaller(in.places_of_image() - (at + i) % in.places_of_image(), n - i);", "size = n - i;", (CONVOLUTION,)),
+    ("convolution: taps of every second row are taken to lie side by side", PRODUCTS, "(q == 1 || of_column == 1) && (p == 1 || of_row == q)",
+     "(q == 1 || of_column == 1)", (CONVOLUTION,)),
     ("convolution: a place's taps above the image keep what was there", WINDOWS, "clear(o, end - begin);", "", (CONVOLUTION,)),
     ("convolution: a row of taps is always one piece of memory", WINDOWS, "return columns.by * stride.of[3] == channels;", "return true;",
      (CONVOLUTION,)),
@@ -48,6 +55,10 @@ MUTANTS = [
     ("convolution: a library is given factors that are not finite", FAMILY + "host_library.hpp",
      "r.finite = finite;", "", (LIBRARY,)),
     ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "x1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);", "x1 = a;", (COPIES,)),
+    ("copies: what fours leave of an edge's rows is not copied", "runtime/host/copy_block.hpp",
+     "copy_plainly(x + w, apart, o + w * across, across, wide - w, high);", "", (COPIES,)),
+    ("expand: a run of one cotangent is not divided", "operations/reduction/host.hpp", "const T value = *from / count;",
+     "const T value = *from;", ("unit/runtime/host/expand.cpp",)),
     ("copies: a tile's edge is as wide as a tile", "runtime/host/copy_block.hpp", "if (w == side && h == side) copy_tile",
      "if (h == side) copy_tile", (COPIES,)),
     ("depthwise: sums of channels have one lane", FAMILY + "host_depthwise_weights.hpp", "lane[t % partial_sums]", "lane[0]", (CONVOLUTION,)),

@@ -15,10 +15,8 @@ using sw::placement;
 
 constexpr int graph_nodes = 64;
 using graph = sw::graph<graph_nodes, graph_nodes, 1, 8>;
-constexpr sw::op_attr window = sw::pack_attributes(sw::convolution_attributes{{1, 1}, {1, 1}, {1, 1}, 1, {5, 4}});
-constexpr sw::op_attr of_weight = sw::pack_attributes(sw::convolution_attributes{{1, 1}, {1, 1}, {1, 1}, 1, {3, 3}});
 
-// Images (2, channels, 5, 4) and weights (channels, channels, 3, 3) in convolutions, their adjoints, functions, views, largest elements and redistributions.
+// Images (2, channels, 5, 4) and weights (channels, channels / groups, 3, 3) in convolutions, their adjoints, functions, views, largest elements and redistributions.
 struct maker {
   graph g{};
   sw::builder b = g.edit();
@@ -26,8 +24,15 @@ struct maker {
   std::vector<int> images, weights;
 
   std::int64_t channels;
+  std::int32_t groups;
+  sw::op_attr window, of_weight;
 
-  explicit maker(std::uint64_t seed, std::int64_t of = 3) : random(seed), channels(of) {}
+  explicit maker(std::uint64_t seed, std::int64_t of = 3, std::int32_t in_groups = 1)
+      : random(seed),
+        channels(of),
+        groups(in_groups),
+        window(sw::pack_attributes(sw::convolution_attributes{{1, 1}, {1, 1}, {1, 1}, groups, {5, 4}})),
+        of_weight(sw::pack_attributes(sw::convolution_attributes{{1, 1}, {1, 1}, {1, 1}, groups, {3, 3}})) {}
   int below(std::size_t n) { return static_cast<int>(random() % n); }
   int one(const std::vector<int>& of) { return of[static_cast<std::size_t>(below(of.size()))]; }
   const sw::spec& spec_of(int i) const { return b.specs[b.nodes[i].spec]; }
@@ -107,7 +112,8 @@ struct maker {
   graph finish(int ranks) {
     for (int k = 0; k < 3; ++k)
       images.push_back(leaf(k, 2, channels, 5, 4, ranks > 1 && k > 0 ? sw::shard_value(0) : sw::reduced_value(), ranks));
-    for (int k = 0; k < 2; ++k) weights.push_back(leaf(3 + k, channels, channels, 3, 3, sw::reduced_value(), ranks));
+    for (int k = 0; k < 2; ++k)
+      weights.push_back(leaf(3 + k, channels, channels / groups, 3, 3, sw::reduced_value(), ranks));
     while (b.node_count < graph_nodes - 6) grow(ranks);
     g.finish(b);
     const int outputs = 1 + below(4);

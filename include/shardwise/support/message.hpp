@@ -114,6 +114,7 @@ constexpr number_names numbers_of(problem p, bool of_dim) {
   switch (p) {
     case problem::norm_order: return {"order", "least order"};
     case problem::dyn_declared: return {"bound", "largest bound"};
+    case problem::layout_sizes: return {"expected", "bound"};
     case problem::shard_dim_out_of_range:
     case problem::dim_out_of_range: return {"dim named", "rank"};
     case problem::shard_block_does_not_divide: return {"block", "extent"};

@@ -58,6 +58,9 @@ SHARDWISE_X(shard_dim_out_of_range,
 SHARDWISE_X(dyn_declared,
             "dyn: the bound of a run-time extent is from 2 to 2^48 - 1, and the number of its size from 0 to 3; write dyn<64> for the "
             "program's first run-time size, dyn<512, 1> for its second")
+SHARDWISE_X(layout_sizes,
+            "optimize_layout: expected_sizes names a run-time size that no run of the program has; each is from 1 to the bound of the "
+            "size in its place, in the order in which resize takes them, and there are no more than the program has")
 SHARDWISE_X(dyn_product_declared,
             "tensor: a declared extent is a product of several run-time sizes (dyn), whose bounds it does not tell; declare a dim for "
             "each, dyn<8> and dyn<64, 1>, and flatten or reshape them in the program")

@@ -182,7 +182,7 @@ struct pending_products {
 template <class T>
 struct padded_row {
   static constexpr std::int64_t most = 1024;
-  T at[most];
+  alignas(64) T at[most];
 
   // Elements first, first + 1, ... of a row of `extent` that lie `apart`.
   void read(const T* row, std::int64_t apart, std::int64_t extent, std::int64_t first, std::int64_t size) {
@@ -204,7 +204,7 @@ void along_rows(const convolution_product<T>& c, interval places) {
   const convolution_taps &rows = c.in.rows, &columns = c.in.columns;
   const std::int64_t step = columns.step * c.in.stride.of[3], inputs = c.in.channels;
   const std::int64_t reach = (columns.count - 1) * (columns.by < 0 ? -columns.by : columns.by);
-  T sum[most];
+  alignas(64) T sum[most];  // vectors that cross lines cost half as much again
   padded_row<T> row;
   for (std::int64_t at = places.begin, end = places.begin + places.size; at < end;) {
     const std::int64_t t = at % columns.places, u = at / columns.places % rows.places, image = at / c.in.places_of_image();

@@ -2,6 +2,8 @@
 // Gradients of the weights of groups of few channels: loops along rows, or along channels where those lie side by side.
 #pragma once
 
+#include <type_traits>
+
 #include <shardwise/operations/convolution/host_depthwise.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -69,6 +71,35 @@ void weights_along_channels(const convolution_weights_product<T>& c, interval ch
     else each(at, static_cast<int>(end - at));
 }
 
+// The products of one row of places, four outputs with Inputs channels of floats: sum[i][j][m], in lane i.
+template <int Inputs>
+struct four_outputs {
+  typedef float four __attribute__((vector_size(16)));
+  static constexpr int at_once = 4;  // lanes whose sums stay in registers
+
+  // Of lanes [first, first + at_once).
+  template <class T>
+  static void add_lanes(const T* x, std::int64_t dx, const T* y, std::int64_t dy, std::int64_t places, int first, T* lanes,
+                        std::int64_t apart) {
+    four sum[at_once][Inputs]{};
+    const auto add = [&](std::int64_t t, int i) {
+      four of_outputs;
+      __builtin_memcpy(&of_outputs, y + t * dy, sizeof of_outputs);
+      for (int j = 0; j < Inputs; ++j) sum[i][j] = sum[i][j] + of_outputs * x[t * dx + j];
+    };
+    std::int64_t t = first;
+    for (; t + at_once <= places; t += partial_sums)
+      for (int i = 0; i < at_once; ++i) add(t + i, i);
+    for (int i = 0; t + i < places && i < at_once; ++i) add(t + i, i);
+    for (int i = 0; i < at_once; ++i) __builtin_memcpy(lanes + (first + i) * apart, sum[i], sizeof sum[i]);
+  }
+  template <class T>
+  static void add(const T* x, std::int64_t dx, const T* y, std::int64_t dy, std::int64_t places, T* lanes,
+                  std::int64_t apart) {
+    for (int first = 0; first < partial_sums; first += at_once) add_lanes(x, dx, y, dy, places, first, lanes, apart);
+  }
+};
+
 // The same of outputs [begin, begin + size), M in a group that reads several channels, or several outputs of one.
 template <class T, class M>
 void weights_along_groups(const convolution_weights_product<T>& c, interval of, double* total, M of_group) {
@@ -85,7 +116,10 @@ void weights_along_groups(const convolution_weights_product<T>& c, interval of, 
           T lane[partial_sums][most]{};
           const T* x = c.in.data + c.in.stride(image, g * inputs, r, columns.read(v.begin, q));
           const T* y = c.dy.data + c.dy.stride(image, g * outputs, u, v.begin);
-          for (std::int64_t t = 0; t < v.size; ++t, x += dx, y += dy) {
+          const bool in_vectors = std::is_same_v<T, float> && outputs == 4 && inputs == 4;
+          if constexpr (std::is_same_v<T, float>)
+            if (in_vectors) four_outputs<4>::add(x, dx, y, dy, v.size, &lane[0][0], most);
+          for (std::int64_t t = 0; t < v.size && !in_vectors; ++t, x += dx, y += dy) {
             T* const to = lane[t % partial_sums];
             for (std::int64_t j = 0; j < inputs; ++j)
               for (std::int64_t m = 0; m < outputs; ++m) to[j * outputs + m] = to[j * outputs + m] + y[m] * x[j];
@@ -112,11 +146,12 @@ void weights_along_rows(const convolution_weights_product<T>& c, interval of, do
   for (std::int64_t o = of.begin; o < of.begin + of.size; ++o)
     for (std::int64_t j = 0; j < c.in.channels; ++j) {
       for (std::int64_t i = 0; i < taps; ++i) total[i] = 0;
+      const T* const of_x = c.in.data + (o / c.outputs * c.in.channels + j) * c.in.stride.of[1];
+      const T* const of_y = c.dy.data + o * c.dy.stride.of[1];
       each_row_of_products(
           c, inside, [&](std::int64_t image, std::int64_t u, std::int64_t r, std::int64_t tap, interval v, std::int64_t q) {
-            const T* const x =
-                c.in.data + c.in.stride(image, o / c.outputs * c.in.channels + j, r, columns.read(v.begin, q));
-            const T* const y = c.dy.data + c.dy.stride(image, o, u, v.begin);
+            const T* const x = of_x + c.in.stride(image, 0, r, columns.read(v.begin, q));
+            const T* const y = of_y + c.dy.stride(image, 0, u, v.begin);
             T lane[partial_sums]{};
             std::int64_t t = 0;
             if (dx == 1 && dy == 1)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/operations/convolution/host_windows.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
 
 // The law. An element is one sum over its window in the order (row of the kernel, column, channel), in blocks that begin where the
@@ -73,8 +74,10 @@ struct convolution_product {
                 matrix_view<const T> weights, const convolution_space<T>& w) const {
     const place_stride to(images, in.rows, in.columns, stored), from(images, in.rows, in.columns, in.stride);
     const bool as_is = in.rows.is_alone() && in.columns.is_alone() && from.in_image != 0;
+    // Images of few places are computed several together: else most of a block would be read for a few vectors of places.
+    const bool small = !as_is && to.in_image == 1 && to.in_all == 0 && in.places_of_image() < convolution_panels::few_places;
     // Results of a block that no matrix describes, or whose rows are too short for vectors, are put where they belong one by one.
-    const bool apart = to.in_image == 0 || (stored.of[1] == 1 && !is_across(rows));
+    const bool apart = to.in_image == 0 || small || (stored.of[1] == 1 && !is_across(rows));
     const bool in_images = (!apart && to.in_all == 0) || (as_is && from.in_all == 0);
     convolution_windows<T> group = in;
     group.data += g * in.channels * in.stride.of[1];
@@ -106,6 +109,15 @@ struct convolution_product {
     const std::int64_t line = convolution_panels::line(across ? rows : c * p * q);
     const std::int64_t to_row = across ? 1 : line, to_element = across ? line : 1;
     const std::int64_t tall = of_output == 1 ? rows : 16, wide = of_channel == 1 ? c : 16;
+    // Taps that lie side by side, as those of a contiguous kernel: transposed with the channels, output by output.
+    if (!across && of_channel != 1 && (q == 1 || of_column == 1) && (p == 1 || of_row == q)) {
+      for (std::int64_t r = 0; r < rows; r += tall)
+        for (std::int64_t j = 0; j < c; j += wide)
+          for (std::int64_t a = r; a < rows && a < r + tall; ++a)
+            tiles::copy(from + a * of_output + j * of_channel, of_channel, w.weights + a * line + j, c, p * q,
+                        gemm_panels::smaller(c - j, wide));
+      return {w.weights, to_row, to_element};
+    }
     for (std::int64_t r = 0; r < rows; r += tall)
       for (std::int64_t j = 0; j < c; j += wide)
         for (std::int64_t tap = 0; tap < p * q; ++tap) {
@@ -135,6 +147,15 @@ struct convolution_product {
   void each_place(std::int64_t g, std::int64_t m, std::int64_t rows, std::int64_t at, std::int64_t n, matrix_view<T> block,
                   const F& f) const {
     T* const first = out + (g * outputs + m) * stored.of[1];
+    if (block.col == 1 && place_stride(images, in.rows, in.columns, stored).in_image == 1) {
+      for (std::int64_t i = 0, size = 0; i < n; i += size) {  // what is in one image
+        size = gemm_panels::smaller(in.places_of_image() - (at + i) % in.places_of_image(), n - i);
+        T* const o = first + offset(at + i, stored);
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t x = 0; x < size; ++x) f(block.data[r * block.row + i + x], o[r * stored.of[1] + x]);
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < n; ++i) {
       T* const o = first + offset(at + i, stored);
       for (std::int64_t r = 0; r < rows; ++r) f(block.data[r * block.row + i * block.col], o[r * stored.of[1]]);

@@ -99,7 +99,7 @@ class convolution_windows {
       return {to, 1, line};
     }
     const std::int64_t line = convolution_panels::line(n);
-    for (std::int64_t e = k; e < k + depth; ++e) gather_element(e, part, parts, to + (e - k) * line);
+    gather_elements(k, depth, part, parts, to, line);
     return {to, line, 1};
   }
 
@@ -136,29 +136,72 @@ class convolution_windows {
     }
     std::int64_t i = 0;
     for (; i + side <= n; i += side) __builtin_memcpy(to + i, from + i, 16);
-    for (; i < n; ++i) to[i] = from[i];
+    if (i < n && n >= side) __builtin_memcpy(to + n - side, from + n - side, 16);
+    else
+      for (; i < n; ++i) to[i] = from[i];
   }
 
-  // One element of the windows at all places, as a row.
-  void gather_element(std::int64_t e, const segment* part, int parts, T* to) const {
-    const std::int64_t c = e % channels, q = e / channels % columns.count, p = e / channels / columns.count;
-    const std::int64_t step = columns.step * stride.of[3];
+  // What one tap reads at the places of a block, alike in every channel: runs of neighbours, and zeros elsewhere. Rows of an image that
+  // lie as their places do are one run, which brings elements to places that read nothing: zeros are written after all runs.
+  struct tap_reads {
+    struct run {
+      std::int64_t at, size, from;
+    };
+    struct hole {
+      std::int64_t at, size;
+    };
+    run runs[most];
+    hole holes[2 * most];
+    std::int64_t single[2 * most];  // holes of one element
+    int run_count = 0, hole_count = 0, single_count = 0;
+
+    void add_hole(std::int64_t at, std::int64_t size) {
+      if (size == 1) single[single_count++] = at;
+      else if (size > 0) holes[hole_count++] = {at, size};
+    }
+    void add_run(std::int64_t at, std::int64_t size, std::int64_t from, bool joins) {
+      run* const last = run_count > 0 ? runs + run_count - 1 : nullptr;
+      if (joins && last && from - last->from == at - last->at) last->size = at + size - last->at;
+      else runs[run_count++] = {at, size, from};
+    }
+    void put(const T* plane, std::int64_t step, T* to) const {
+      for (int i = 0; i < run_count; ++i) {
+        const run& r = runs[i];
+        if (step == 1) copy(to + r.at, plane + r.from, r.size);
+        else
+          for (std::int64_t x = 0; x < r.size; ++x) to[r.at + x] = plane[r.from + x * step];
+      }
+      for (int i = 0; i < hole_count; ++i) clear(to + holes[i].at, holes[i].size);
+      for (int i = 0; i < single_count; ++i) to[single[i]] = T(0);
+    }
+  };
+  void find_reads(std::int64_t p, std::int64_t q, const segment* part, int parts, tap_reads& reads) const {
+    // Nothing but the image's own lies between the ends of its rows.
+    const bool joins = columns.step * stride.of[3] == 1 && stride.of[2] == columns.extent;
+    reads.run_count = reads.hole_count = reads.single_count = 0;
     for (int i = 0; i < parts; ++i) {
       const segment& s = part[i];
-      T* const o = to + s.at;
       const std::int64_t r = rows.read(s.row, p);
       const interval v = rows.is_inside(r) ? columns.inside(q, s.column, s.column + s.size) : interval{s.column, 0};
       if (v.size == 0) {
-        clear(o, s.size);
+        reads.add_hole(s.at, s.size);
         continue;
       }
-      const T* const from = data + stride(s.image, c, r, columns.read(v.begin, q));
       const std::int64_t before = v.begin - s.column;
-      clear(o, before);
-      if (step == 1) copy(o + before, from, v.size);
-      else
-        for (std::int64_t x = 0; x < v.size; ++x) o[before + x] = from[x * step];
-      clear(o + before + v.size, s.size - before - v.size);
+      reads.add_hole(s.at, before);
+      reads.add_run(s.at + before, v.size, stride(s.image, 0, r, columns.read(v.begin, q)), joins);
+      reads.add_hole(s.at + before + v.size, s.size - before - v.size);
+    }
+  }
+  // Elements [k, k + depth) of the windows at all places, each as a row.
+  void gather_elements(std::int64_t k, std::int64_t depth, const segment* part, int parts, T* to, std::int64_t line) const {
+    tap_reads reads;
+    for (std::int64_t e = k; e < k + depth;) {
+      const std::int64_t tap = e / channels, first = e % channels, rest = channels - first,
+                         end = first + (rest < k + depth - e ? rest : k + depth - e);
+      find_reads(tap / columns.count, tap % columns.count, part, parts, reads);
+      for (std::int64_t c = first; c < end; ++c, ++e)
+        reads.put(data + c * stride.of[1], columns.step * stride.of[3], to + (e - k) * line);
     }
   }
   // All elements at the places of a segment, a place after the other, channels side by side; with the taps of a row, if those are

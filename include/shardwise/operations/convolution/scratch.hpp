@@ -10,10 +10,11 @@ namespace shardwise::inline v0_1 {
 // One block of a product: `rows` outputs (or inputs) by `columns` places (or elements of windows), summed over `depth`.
 struct convolution_panels {
   static constexpr std::int64_t most_rows = 256, most_places = 256, most_columns = 512;
-  static constexpr std::int64_t channels = 64;    // that loops along channels take at once
-  static constexpr std::int64_t lane_bytes = 64;  // those whose sums stay in registers
-  static constexpr std::int64_t sums = 16;        // that are kept for each tap, in double
-  static_assert(sums * 8 <= channels * 4);        // in the same room
+  static constexpr std::int64_t few_places = 128;  // of an image: fewer are computed with those of the next one
+  static constexpr std::int64_t channels = 64;     // that loops along channels take at once
+  static constexpr std::int64_t lane_bytes = 64;   // those whose sums stay in registers
+  static constexpr std::int64_t sums = 16;         // that are kept for each tap, in double
+  static_assert(sums * 8 <= channels * 4);         // in the same room
 
   std::int64_t windows = 0, weights = 0, results = 0, product = 0, taps = 0;  // bytes of each part
 

@@ -91,7 +91,8 @@ struct kernel<op_code::expand> {
     std::int64_t si[max_rank]{};
     host::detail::sum_strides(c.a, out, c.l[0], si);
     walk<2> w;
-    for (int d = 0; d < out.rank; ++d) {
+    for (int i = 0; i < out.rank; ++i) {
+      const int d = host::stored_dim(out, i);
       const std::int64_t s[2] = {out.str[d], si[d]};
       w.push(out.ext[d], s);
     }

@@ -39,14 +39,22 @@ struct kernel<op_code::expand> {
     std::int64_t si[max_rank]{};
     detail::sum_strides(c.a, out, c.l[0], si);
     walk<2> w;
-    for (int d = 0; d < out.rank; ++d) {
+    for (int i = 0; i < out.rank; ++i) {
+      const int d = stored_dim(out, i);
       const std::int64_t s[2] = {out.str[d], si[d]};
       w.push(out.ext[d], s);
     }
     w.merge();
     const T count = math<T>::from_count(attributes_of<sum_attributes>(c.a).mean != 0 ? detail::summed_count(c.a, out) : 1);
     w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
-      for (std::int64_t i = 0; i < n; ++i) q.p[result][off[0] + i * s[0]] = q.p[0][off[1] + i * s[1]] / count;
+      T* const to = q.p[result] + off[0];
+      const T* const from = q.p[0] + off[1];
+      if (s[1] == 0 && s[0] == 1) {  // one cotangent for a run of neighbours, which is then divided once: a fill
+        const T value = *from / count;
+        for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] = from[i * s[1]] / count;
+      }
     });
   }
 };

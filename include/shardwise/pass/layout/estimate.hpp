@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout_times: what a program's convolutions are estimated to take on a host as they are stored and as a layout_plan stores them, with
-// the copies that it asks for.
+// layout_times: what a program's convolutions are estimated to take as they are stored and as a layout_plan stores them, with the copies
+// that it asks for; layout_points: at which run-time sizes.
 #pragma once
 
 #include <shardwise/pass/layout/plan.hpp>
@@ -50,23 +50,33 @@ struct located {
   convolution_kind kind;
   convolution_place at;
 };
-inline constexpr int count = static_cast<int>(sizeof(layout_rates::rows) / sizeof(layout_rates::rows[0]));
+template <int Count>
 struct list {
-  located of[count];
+  static constexpr int count = Count;
+  located of[Count];
 };
-inline constexpr list all = [] {
-  list l{};
-  for (int r = 0; r < count; ++r) {
-    const std::int64_t(&s)[7] = layout_rates::rows[r].shape;
+template <class Row, std::size_t Count>
+constexpr auto located_rows(const Row (&rows)[Count]) {
+  list<static_cast<int>(Count)> l{};
+  for (std::size_t r = 0; r < Count; ++r) {
+    const std::int64_t(&s)[7] = rows[r].shape;
     const std::int64_t out = (s[3] + s[5] - 1) / s[5];
     l.of[r].kind = convolution_kind_of(s[1], s[2], s[4] * s[4], s[6]);
     const std::int64_t by[] = {s[0], s[1], s[2], out * out, s[4] * s[4], s[5] * s[5], s[6]};
     for (int k = 0; k < convolution_place::dims; ++k) l.of[r].at.log[k] = log2_of(by[k]);
   }
   return l;
-}();
+}
+inline constexpr auto all = located_rows(layout_rates::rows);
+inline constexpr auto of_cudnn = located_rows(layout_rates_cudnn::rows);
+inline constexpr int count = all.count;
 
 }  // namespace layout_rates_found
+
+// Which of a row's lists is meant.
+constexpr int rates_of_elements(dtype type, convolution_kernels kernels) {
+  return is_low_precision(type) ? 2 : kernels == convolution_kernels::cudnn_tf32 ? 1 : 0;
+}
 
 // A rank's convolution, the largest block of any rank.
 struct convolution_work {
@@ -74,18 +84,19 @@ struct convolution_work {
   convolution_place at{};
   double multiplications = 0;
 
-  // Nanoseconds that the multiplications take at two columns of rates.hpp: the mean of the four nearest rows of the kind, the nearer the
-  // more. Both columns by the same rows, so that what they err by is mostly common.
   struct pair {
     double first, second;
   };
-  constexpr pair nanoseconds(convolution_kernels kernels, int first, int second) const {
+
+ private:
+  template <class List, class Rows>
+  constexpr pair nearest(const List& known, const Rows& rows, int of, int first, int second) const {
     constexpr int most = 4;
     int row[most] = {-1, -1, -1, -1};
     double distance[most]{};
-    for (int r = 0; r < layout_rates_found::count; ++r) {
-      if (layout_rates_found::all.of[r].kind != kind) continue;
-      double d = at.squared_distance(layout_rates_found::all.of[r].at);
+    for (int r = 0; r < List::count; ++r) {
+      if (known.of[r].kind != kind) continue;
+      double d = at.squared_distance(known.of[r].at);
       int moved = r;
       for (int k = 0; k < most; ++k) {
         if (row[k] >= 0 && distance[k] <= d) continue;
@@ -100,7 +111,7 @@ struct convolution_work {
     }
     double total = 0, a = 0, b = 0;
     for (int k = 0; k < most && row[k] >= 0; ++k) {
-      const double(&rate)[8] = layout_rates::rows[row[k]].picoseconds[static_cast<int>(kernels)];
+      const double(&rate)[8] = rows[row[k]].picoseconds[of];
       const double share = 1 / (distance[k] + 0.05);
       total += share;
       a += share * rate[first];
@@ -108,15 +119,25 @@ struct convolution_work {
     }
     return {multiplications * a / total / 1e3, multiplications * b / total / 1e3};
   }
+
+ public:
+  // Nanoseconds that the multiplications take at two columns of rates.hpp: the mean of the four nearest rows of the kind, the nearer the
+  // more. Both columns by the same rows, so that what they err by is mostly common.
+  constexpr pair nanoseconds(convolution_kernels kernels, int first, int second, dtype type = dtype::f32) const {
+    if (is_on_devices(kernels))
+      return nearest(layout_rates_found::of_cudnn, layout_rates_cudnn::rows, rates_of_elements(type, kernels), first,
+                     second);
+    return nearest(layout_rates_found::all, layout_rates::rows, static_cast<int>(kernels), first, second);
+  }
 };
 
 template <class Graph>
-constexpr convolution_work convolution_work_of(const Graph& g, const node& n, convolving what) {
+constexpr convolution_work convolution_work_of(const Graph& g, const node& n, convolving what, const run_sizes& sizes = {}) {
   constexpr int origin[max_axes]{};
   const spec& result = g.specs[n.spec];
   const spec& y = what == convolving::forward ? result : g.spec_of(n.in[0]);
   const spec& w = what == convolving::dw ? result : g.spec_of(n.in[1]);
-  const auto of = [&](const spec& s, int d) { return local_interval(s, d, origin).size; };
+  const auto of = [&](const spec& s, int d) { return local_interval(s, d, origin, sizes).size; };
   const auto a = attributes_of<convolution_attributes>(n.a);
   const std::int64_t inputs = of(w, 1), outputs = of(w, 0) / a.groups, places = of(y, 2) * of(y, 3),
                      kernel = of(w, 2) * of(w, 3);
@@ -130,18 +151,61 @@ constexpr convolution_work convolution_work_of(const Graph& g, const node& n, co
 }
 
 // Of one copy between the formats: between two rows of the table by a straight line, beyond its ends as at them.
-constexpr double copy_nanoseconds(double elements) {
-  constexpr int count = static_cast<int>(sizeof(layout_rates::copies) / sizeof(layout_rates::copies[0]));
-  const layout_rates::copy_row(&c)[count] = layout_rates::copies;
-  int k = 0;
-  while (k < count && c[k].elements < elements) ++k;
-  if (k == 0) return c[0].nanoseconds * elements;
-  if (k == count) return c[count - 1].nanoseconds * elements;
+template <class Row, std::size_t Count, class Each>
+constexpr double copy_nanoseconds(const Row (&c)[Count], double elements, const Each& each) {
+  std::size_t k = 0;
+  while (k < Count && c[k].elements < elements) ++k;
+  if (k == 0) return each(c[0]) * elements;
+  if (k == Count) return each(c[Count - 1]) * elements;
   const double part = (elements - c[k - 1].elements) / (c[k].elements - c[k - 1].elements);
-  return elements * (c[k - 1].nanoseconds + part * (c[k].nanoseconds - c[k - 1].nanoseconds));
+  return elements * (each(c[k - 1]) + part * (each(c[k]) - each(c[k - 1])));
 }
-// Elements of eight bytes take twice as long, those of two bytes are computed as of four.
+constexpr double copy_nanoseconds(double elements) {
+  return copy_nanoseconds(layout_rates::copies, elements, [](const auto& c) { return c.nanoseconds; });
+}
+// Elements of eight bytes take twice as long, those of two bytes are computed on hosts as of four.
 constexpr double element_factor(dtype t) { return t == dtype::f64 ? 2 : 1; }
+constexpr double copy_nanoseconds(double elements, device_kind device, dtype type) {
+  if (device == device_kind::host) return copy_nanoseconds(elements) * element_factor(type);
+  const auto each = [type](const auto& c) { return c.nanoseconds[is_low_precision(type) ? 1 : 0]; };
+  return copy_nanoseconds(layout_rates_cudnn::copies, elements, each) * element_factor(type);
+}
+
+// Of a graph's run-time sizes, whichever values have them.
+template <class Graph>
+constexpr dyn_bounds dyn_bounds_of(const Graph& g) {
+  dyn_bounds bounds{};
+  for (int s = 0; s < g.spec_count; ++s)
+    for (int i = 0; i < max_dyn_sizes; ++i)
+      if (const std::int64_t b = g.specs[s].dyn_bound[i]; b > bounds[i]) bounds[i] = b;
+  return bounds;
+}
+
+// Run-time sizes at which times are estimated: what is expected, or all at their bounds, at a quarter of those and at 1.
+struct layout_points {
+  static constexpr int most = 3;
+  run_sizes at[most]{};
+  int count = 1;
+
+  template <class Sizes, class Graph>
+  constexpr void find(const Graph& g) {
+    const dyn_bounds bounds = dyn_bounds_of(g);
+    const unsigned known = bounds.sizes();
+    if (known == 0) return;
+    if constexpr (Sizes::is_named) {
+      for (int i = 0; i < max_dyn_sizes; ++i)
+        if ((known >> i) & 1U) at[0].n[i] = i < Sizes::count && Sizes::n[i] < bounds[i] ? Sizes::n[i] : bounds[i];
+    } else {
+      count = most;
+      for (int i = 0; i < max_dyn_sizes; ++i) {
+        if (!((known >> i) & 1U)) continue;
+        at[0].n[i] = bounds[i];
+        at[1].n[i] = bounds[i] < 4 ? 1 : bounds[i] / 4;
+        at[2].n[i] = 1;
+      }
+    }
+  }
+};
 
 // Nanoseconds, by part of a splitter. What is not counted takes the same either way, or nearly so: functions of elements, norms, pooling.
 template <int Parts>
@@ -159,12 +223,14 @@ struct layout_times {
       copies[p] += o.copies[p];
     }
   }
-  constexpr bool gains(int p) const { return (turned[p] + copies[p]) * layout_margin < as_it_is[p]; }
+  constexpr double all_turned(int p) const { return turned[p] + copies[p]; }
+  constexpr bool gains(int p) const { return all_turned(p) * layout_margin < as_it_is[p]; }
+  constexpr bool loses(int p) const { return all_turned(p) > as_it_is[p] * layout_tolerance; }
 
   // Of nodes [begin, end).
   template <class Graph, class Plan>
   constexpr void add_convolutions(const Graph& g, const int* part, const Plan& plan, convolution_kernels kernels, int begin,
-                                  int end) {
+                                  int end, const run_sizes& sizes = {}) {
     for (int i = begin; i < end && i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       const convolving what = convolving_of(g, n);
@@ -172,15 +238,16 @@ struct layout_times {
       const spec& result = g.specs[n.spec];
       const int now = column(what, is_last(g.spec_of(n.in[what == convolving::dw ? 1 : 0])), is_last(result));
       const int then = plan.convolves[i] ? column(what, true, plan.last[i]) : now;
-      const convolution_kernels by = result.type == dtype::f64 ? convolution_kernels::built_in : kernels;
-      const auto t = convolution_work_of(g, n, what).nanoseconds(by, now, then);
+      const convolution_kernels linked = convolutions_on(result.device, kernels),
+                                by = result.type == dtype::f64 ? convolution_kernels::built_in : linked;
+      const auto t = convolution_work_of(g, n, what, sizes).nanoseconds(by, now, then, result.type);
       as_it_is[part[i]] += t.first * element_factor(result.type);
       turned[part[i]] += t.second * element_factor(result.type);
     }
   }
   // A copy counts in each part that reads it.
   template <class Graph, class Plan>
-  constexpr void add_copies(const Graph& g, const int* part, const Plan& plan) {
+  constexpr void add_copies(const Graph& g, const int* part, const Plan& plan, const run_sizes& sizes = {}) {
     constexpr int nodes = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
     constexpr int origin[max_axes]{};
     int copied[nodes]{};  // one more than the part that a value was last copied for
@@ -193,7 +260,7 @@ struct layout_times {
         if (plan.copy_of(g, i, k) == layout_copy::none) continue;
         const spec& s = g.spec_of(x);
         copied[x] = part[i] + 1;
-        copies[part[i]] += copy_nanoseconds(static_cast<double>(local_numel(s, origin))) * element_factor(s.type);
+        copies[part[i]] += copy_nanoseconds(static_cast<double>(local_numel(s, origin, sizes)), s.device, s.type);
       }
     }
   }
@@ -205,6 +272,25 @@ struct layout_times {
     const int first = what == convolving::forward ? 0 : what == convolving::dx ? 3 : 6;
     if (!operands_last) return first;
     return what == convolving::dw || result_last ? first + 1 : first + 2;
+  }
+};
+
+// The same at several run-time sizes, of which the first decides and the others may not lose.
+template <int Parts, int Points>
+struct layout_times_at {
+  layout_times<Parts> at[Points > 0 ? Points : 1]{};  // nvcc takes elements that are written one by one for unset
+
+  constexpr bool gains(int p) const {
+    bool all = at[0].gains(p);
+    for (int k = 1; k < Points; ++k) all = all && !at[k].loses(p);
+    return all;
+  }
+  // The number of the point, beside the first, at which part p gains least; 0: there is none.
+  constexpr int least(int p, int points) const {
+    int k = points > 1 ? 1 : 0;
+    for (int i = 2; i < points; ++i)
+      if (at[i].all_turned(p) * at[k].as_it_is[p] > at[k].all_turned(p) * at[i].as_it_is[p]) k = i;
+    return k;
   }
 };
 

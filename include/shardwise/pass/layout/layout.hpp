@@ -7,9 +7,23 @@
 
 namespace shardwise::inline v0_1 {
 
+// Nothing is said of the sizes that a run will have.
+struct any_sizes {
+  static constexpr bool is_named = false;
+};
+// The run-time sizes that a program mostly has, size 0 first, as resize takes them; those that are not named are taken to be at their
+// bounds. Errors: layout_sizes, of one that the program cannot have.
+template <std::int64_t... N>
+struct expected_sizes {
+  static_assert(sizeof...(N) > 0, "shardwise: expected_sizes: at least one size is named, as in expected_sizes<8>.");
+  static constexpr bool is_named = true;
+  static constexpr int count = static_cast<int>(sizeof...(N));
+  static constexpr std::int64_t n[sizeof...(N) > 0 ? sizeof...(N) : 1] = {N...};
+};
+
 namespace passes {
 
-template <layout_mode Mode, weight_storage Weights, class Splitter, convolution_kernels Kernels>
+template <layout_mode Mode, weight_storage Weights, class Splitter, convolution_kernels Kernels, class Sizes>
 struct layout_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
@@ -94,34 +108,66 @@ struct layout_rules {
 
   // In constants of so many nodes: an estimate of a convolution looks at all rows of its kind.
   static constexpr int estimated_at_once = 512;
-  template <class Source, int Begin>
+  template <class Source>
+  static constexpr layout_points points = [] {
+    layout_points p;
+    p.template find<Sizes>(Source::value);
+    return p;
+  }();
+  template <class Source>
+  static constexpr std::int64_t bound_of_size(int i) {
+    return i < max_dyn_sizes ? dyn_bounds_of(Source::value)[i] : 0;
+  }
+  // Of expected_sizes the number of the first that no run has, -1: none.
+  template <class Source>
+  static constexpr int impossible_size = [] {
+    if constexpr (Sizes::is_named)
+      for (int i = 0; i < Sizes::count; ++i)
+        if (Sizes::n[i] < 1 || Sizes::n[i] > bound_of_size<Source>(i)) return i;
+    return -1;
+  }();
+  template <class Source>
+  static constexpr bool sizes_are_possible() {
+    if constexpr (constexpr int i = impossible_size<Source>; i < 0) return true;
+    else return raise<problem::layout_sizes, have<Sizes::n[i]>, want<bound_of_size<Source>(i)>, dyn_size<i>>::ok;
+  }
+
+  template <class Source, int Begin, int Point>
   static constexpr auto some_times = [] {
     layout_times<candidates<Source>::value.parts.count> t;
     t.clear();
     t.add_convolutions(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>, Kernels,
-                       Begin, Begin + estimated_at_once);
+                       Begin, Begin + estimated_at_once, points<Source>.at[Point]);
     return t;
   }();
-  template <class Source, class Parts>
+  template <class Source, int Point, class Parts>
   struct times;
-  template <class Source, int... I>
-  struct times<Source, std::integer_sequence<int, I...>> {
+  template <class Source, int Point, int... I>
+  struct times<Source, Point, std::integer_sequence<int, I...>> {
     static constexpr auto value = [] {
       using one = layout_times<candidates<Source>::value.parts.count>;
       one t;
       t.clear();
-      const one* const all[] = {&some_times<Source, I * estimated_at_once>...};
+      const one* const all[] = {&some_times<Source, I * estimated_at_once, Point>...};
       for (const one* const some : all) t.add(*some);
-      t.add_copies(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>);
+      t.add_copies(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>,
+                   points<Source>.at[Point]);
       return t;
     }();
+  };
+  template <class Source, class Points>
+  struct times_at;
+  template <class Source, int... Point>
+  struct times_at<Source, std::integer_sequence<int, Point...>> {
+    using nodes = std::make_integer_sequence<int, 1 + Source::value.node_count / estimated_at_once>;
+    static constexpr layout_times_at<candidates<Source>::value.parts.count, static_cast<int>(sizeof...(Point))> value{
+        {times<Source, Point, nodes>::value...}};
   };
   template <class Source>
   struct settled {
     static constexpr auto value = [] {
       layout_choice<graph_type_of<Source>::node_capacity> c;
-      c.settle(candidates<Source>::value,
-               times<Source, std::make_integer_sequence<int, 1 + Source::value.node_count / estimated_at_once>>::value);
+      c.settle(candidates<Source>::value, times_at<Source, std::make_integer_sequence<int, points<Source>.count>>::value);
       return c;
     }();
   };
@@ -150,10 +196,18 @@ struct layout_rules {
   template <class Graph>
   static constexpr auto times_of(const Graph& g, const layout_choice<Graph::node_capacity>& c,
                                  const layout_plan<Graph::node_capacity>& p) {
-    layout_times<subgraph_map<Graph::node_capacity>::capacity> t;
-    t.clear();
-    t.add_convolutions(g, c.parts.of, p, Kernels, 0, g.node_count);
-    t.add_copies(g, c.parts.of, p);
+    layout_points where;
+    where.template find<Sizes>(g);
+    layout_times_at<subgraph_map<Graph::node_capacity>::capacity, layout_points::most> t{};
+    for (int k = 0; k < layout_points::most; ++k) {  // what is not asked for is the first again
+      if (k > 0 && k >= where.count) {
+        t.at[k] = t.at[0];
+        continue;
+      }
+      t.at[k].clear();
+      t.at[k].add_convolutions(g, c.parts.of, p, Kernels, 0, g.node_count, where.at[k]);
+      t.at[k].add_copies(g, c.parts.of, p, where.at[k]);
+    }
     return t;
   }
   template <class Graph>
@@ -173,10 +227,18 @@ struct layout_rules {
     if (part < 0 || (part > 0 && part >= c.parts.count)) return {false, layout_reason::no_convolution};
     layout_facts f = layout_facts_of(g, c.parts.of, part, Kernels);
     if (Mode == layout_mode::automatic && c.any) {
+      layout_points where;
+      where.template find<Sizes>(g);
       const auto t = times_of(g, c, planned_by(g, c));
-      f.as_it_is = t.as_it_is[part] / 1e3;
-      f.channels_last = (t.turned[part] + t.copies[part]) / 1e3;
-      f.copies = t.copies[part] / 1e3;
+      f.as_it_is = t.at[0].as_it_is[part] / 1e3;
+      f.channels_last = t.at[0].all_turned(part) / 1e3;
+      f.copies = t.at[0].copies[part] / 1e3;
+      f.at = where.at[0];
+      if (const int k = t.least(part, where.count); k > 0) {
+        f.least_at = where.at[k];
+        f.least_as_it_is = t.at[k].as_it_is[part] / 1e3;
+        f.least_channels_last = t.at[k].all_turned(part) / 1e3;
+      }
     }
     return decide_layout(Mode, f);
   }
@@ -200,15 +262,17 @@ struct layout_rules {
 // caller and views rely; every value is the same, and bit by bit so but for sums over dims that are stored in another order and for
 // convolutions whose kernels add in another order. Price: a copy for each weight and each entry and exit, and the memory of those.
 // Mode: by default channels-last is chosen where it is estimated to save time, copies included, and else the graph is what it was; the
-// estimate knows convolutions and copies, on hosts (passes::layout_times). layout_mode::torch is torch.compile's rule.
+// estimate knows convolutions and copies, on hosts and by cuDNN (passes::layout_times). layout_mode::torch is torch.compile's rule.
 // Weights: with weight_storage::frozen what the program never writes, parameters of a forward step, is stored channels-last where it
 // lies, and copied by nobody; executors take and give its values whole, as ever.
 // Splitter: ddp_buckets<> where parts of the program are decided one by one, each of which takes and gives values as they were traced.
 // Kernels: by what the convolutions will be computed; by default what the source is linked with.
+// Sizes: where a batch is known at run time alone, expected_sizes<8> decides by what is mostly met. By default channels-last has to gain at
+// the bounds and may not lose by more than a tenth at a quarter of them nor at 1 (passes::layout_points): one program serves all sizes.
 template <layout_mode Mode = layout_mode::automatic, weight_storage Weights = weight_storage::as_declared,
-          class Splitter = whole_graph, convolution_kernels Kernels = linked_convolutions>
-struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter, Kernels>> {
-  using rules = passes::layout_rules<Mode, Weights, Splitter, Kernels>;
+          class Splitter = whole_graph, convolution_kernels Kernels = linked_convolutions, class Sizes = any_sizes>
+struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter, Kernels, Sizes>> {
+  using rules = passes::layout_rules<Mode, Weights, Splitter, Kernels, Sizes>;
   using key = optimize_layout<>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
@@ -221,9 +285,12 @@ struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, S
 
   // The graph itself where it stays as it is.
   template <class Source, bool Turns = rules::template choice<Source>::value.any>
-  struct run : passes::rewriting<rules>::template in_stages<Source> {};
+  struct run : passes::rewriting<rules>::template in_stages<Source> {
+    static_assert(rules::template sizes_are_possible<Source>());
+  };
   template <class Source>
   struct run<Source, false> {
+    static_assert(rules::template sizes_are_possible<Source>());
     static constexpr const auto& value = Source::value;
     static constexpr bool unchanged = true;
   };

@@ -78,7 +78,8 @@ struct layout_plan {
       const int x = n.in[k];
       if (g.specs[g.nodes[x].spec].rank != 4) continue;
       const layout_need need = choice.parts.is_boundary(g, x, i) ? layout_need::strict : layout_need_of(g, i, k);
-      if (need == layout_need::any) asked[x] |= last[i] || !is_pointwise_alike(g, i, x) ? wanted : 0;
+      if (need == layout_need::any)
+        asked[x] = static_cast<unsigned char>(asked[x] | (last[i] || !is_pointwise_alike(g, i, x) ? wanted : 0));
       else if (need == layout_need::strict || g.nodes[x].op == op_code::param) asked[x] |= strict;
     }
     if (what == convolving::forward || what == convolving::dx) asked[n.in[1]] |= kernel;

@@ -12,7 +12,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 
 namespace tiles {
 
-// o[i across + j] = x[i + j apart] of `wide` by `high` elements: an edge, or elements of no four bytes.
+// o[i across + j] = x[i + j apart] of `wide` by `high` elements: of no four bytes, or at an edge.
 template <class T>
 void copy_plainly(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
   for (std::int64_t i = 0; i < wide; ++i)
@@ -63,6 +63,20 @@ void copy_tile(const T* x, std::int64_t apart, T* o, std::int64_t across) {
   }
 }
 
+// Of an edge what fours of both extents hold, and the rest by elements.
+template <class T>
+void copy_edge(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
+  if constexpr (sizeof(T) == 4) {
+    const std::int64_t w = wide / 4 * 4, h = high / 4 * 4;
+    for (std::int64_t i = 0; i < w; i += 4)
+      for (std::int64_t j = 0; j < h; j += 4) copy_four(x + i + j * apart, apart, o + i * across + j, across);
+    copy_plainly(x + h * apart, apart, o + h, across, w, high - h);
+    copy_plainly(x + w, apart, o + w * across, across, wide - w, high);
+  } else {
+    copy_plainly(x, apart, o, across, wide, high);
+  }
+}
+
 // The same of any extents. Law: every line of what is read and of what is written is used whole while it is near.
 template <class T>
 void copy(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
@@ -76,7 +90,7 @@ void copy(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_
     for (std::int64_t j = 0; j < high; j += side) {
       const std::int64_t w = wide - i < side ? wide - i : side, h = high - j < side ? high - j : side;
       if (w == side && h == side) copy_tile(x + i + j * apart, apart, o + i * across + j, across);
-      else copy_plainly(x + i + j * apart, apart, o + i * across + j, across, w, h);
+      else copy_edge(x + i + j * apart, apart, o + i * across + j, across, w, h);
     }
 }
 

@@ -76,14 +76,15 @@ constexpr std::int64_t broadcast_stride(const layout& x, int rank, int d, const 
 
 // Whether a block of four dims steps through its channels, dim 1, faster than through its columns.
 constexpr bool has_channels_inside(const layout& x) { return x.rank == 4 && x.str[1] < x.str[3]; }
+// The dims of a block in the order in which it lies, from the outermost on: dim number i of them.
+constexpr int stored_dim(const layout& x, int i) { return has_channels_inside(x) && i > 0 ? (i == 3 ? 1 : i + 1) : i; }
 
 // Walk of the result (operand 0) and K-1 operands broadcast to it, along the order in which a result that is channels-last lies.
 template <int K>
 constexpr walk<K> broadcast_walk(const layout& out, const layout* const (&in)[K - 1]) {
   walk<K> w;
-  const bool turned = has_channels_inside(out);
   for (int i = 0; i < out.rank; ++i) {
-    const int d = turned && i > 0 ? (i == 3 ? 1 : i + 1) : i;
+    const int d = stored_dim(out, i);
     std::int64_t s[K]{};
     s[0] = out.str[d];
     for (int k = 1; k < K; ++k) s[k] = broadcast_stride(*in[k - 1], out.rank, d, out.global);

@@ -64,10 +64,20 @@ static_assert(decided(300, 100, [](auto& f) {
                 f.run_time = true;
                 f.measured = false;
               }).why == layout_reason::no_convolution);
+// A run-time size is no reason by itself; that a smaller one loses more than the tolerance is.
+static_assert(decided(300, 100, [](auto& f) { f.run_time = true; }).channels_last);
 static_assert(decided(300, 100, [](auto& f) {
-                f.run_time = true;
-                f.measured = false;
-              }).why == layout_reason::run_time_size);
+                f.least_as_it_is = 100;
+                f.least_channels_last = 109.9;
+              }).channels_last);
+static_assert(decided(300, 100, [](auto& f) {
+                f.least_as_it_is = 100;
+                f.least_channels_last = 110.1;
+              }) == sw::layout_decision{false, layout_reason::loses_below});
+static_assert(decided(100, 300, [](auto& f) {
+                f.least_as_it_is = 100;
+                f.least_channels_last = 110.1;
+              }).why == layout_reason::no_gain);
 static_assert(decided(300, 100, [](auto& f) { f.measured = false; }).why == layout_reason::unmeasured);
 // A graph of adjoints alone has convolutions; what torch.compile's rule asks beside them is not asked.
 static_assert(decided(300, 100, [](auto& f) {
@@ -206,18 +216,47 @@ using depthwise_double = one<4, 128, 28, 128, 3, 1, 1, 128, double>;
 static_assert(of<depthwise_double, onednn>.channels_last &&
               of<depthwise_double, onednn>.time_as_it_is == 2 * of<depthwise, built_in>.time_as_it_is &&
               of<depthwise_double, onednn>.time_of_copies == 2 * of<depthwise, built_in>.time_of_copies);
-// Of a size that is known at run time alone no estimate holds.
-struct any_batch {
+// A size that is known at run time alone: the estimate at its bound is that of the static program, at 1 that of another one.
+template <std::int64_t N, int C, int H, int O, int K, int Groups>
+struct batch_of {
   constexpr auto operator()(const auto& x, const auto& w) const {
-    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+    return sw::conv2d<options{.padding = K / 2, .groups = Groups}>(x, w);
   }
   template <class... P>
-  using step =
-      sw::function_step<any_batch, mesh, sw::inputs<in<sw::dyn<16>, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
+  using step = sw::gradient_step<batch_of, mesh, sw::inputs<in<N, C, H, H>, in<O, C / Groups, K, K>>, sw::wrt<0, 1>,
+                                 sw::pipeline<P...>>;
 };
-static_assert(of<any_batch, built_in> == sw::layout_decision{false, layout_reason::run_time_size});
-static_assert(is_left_alone<any_batch, built_in>);
-
+template <std::int64_t N>
+using blurred = batch_of<N, 128, 28, 128, 3, 128>;
+constexpr sw::layout_decision any_batch = of<blurred<sw::dyn<16>>, built_in>;
+static_assert(any_batch == sw::layout_decision{true, layout_reason::faster} && any_batch.at == sw::run_sizes(16));
+static_assert(any_batch.time_as_it_is == of<blurred<16>, built_in>.time_as_it_is &&
+              any_batch.time_channels_last == of<blurred<16>, built_in>.time_channels_last &&
+              any_batch.time_of_copies == of<blurred<16>, built_in>.time_of_copies);
+static_assert([] {
+  const auto& least = any_batch.least_at == sw::run_sizes(1) ? of<blurred<1>, built_in> : of<blurred<4>, built_in>;
+  return any_batch.least_as_it_is == least.time_as_it_is && any_batch.least_channels_last == least.time_channels_last;
+}());
+static_assert(!is_left_alone<blurred<sw::dyn<16>>, built_in>);
+// What is expected decides alone, within the bound.
+template <std::int64_t... N>
+using expecting = sw::optimize_layout<layout_mode::automatic, sw::weight_storage::as_declared, sw::whole_graph,
+                                      convolution_kernels::built_in, sw::expected_sizes<N...>>;
+static_assert(of<blurred<sw::dyn<16>>, expecting<3>>.time_as_it_is == of<blurred<3>, built_in>.time_as_it_is &&
+              of<blurred<sw::dyn<16>>, expecting<3>>.at == sw::run_sizes(3) &&
+              of<blurred<sw::dyn<16>>, expecting<3>>.least_as_it_is == 0);
+static_assert(!is_left_alone<blurred<sw::dyn<16>>, expecting<3>>);
+// A gain at the bound that is a loss at 1 is none: the weights' copies, which take as long for one image as for 64.
+template <std::int64_t N>
+struct forward_of : batch_of<N, 512, 2, 512, 3, 1> {
+  template <class... P>
+  using step = sw::function_step<batch_of<N, 512, 2, 512, 3, 1>, mesh, sw::inputs<in<N, 512, 2, 2>, in<512, 512, 3, 3>>,
+                                 sw::pipeline<P...>>;
+};
+constexpr sw::layout_decision of_many = of<forward_of<sw::dyn<64>>, built_in>;
+static_assert(of_many == sw::layout_decision{false, layout_reason::loses_below} && of_many.least_at == sw::run_sizes(1) &&
+              of<forward_of<64>, built_in>.channels_last && !of<forward_of<1>, built_in>.channels_last);
+static_assert(is_left_alone<forward_of<sw::dyn<64>>, built_in> && !is_left_alone<forward_of<sw::dyn<64>>, expecting<64>>);
 // A rank's own block counts: sharded over two ranks, half the convolutions and half the image's copies.
 struct pair_of : sw::axis<2> {};
 struct two_ranks {
@@ -304,7 +343,14 @@ TEST_CASE("layout by time: the decision says its reason and both estimates") {
   CHECK(
       sw::to_text(decided(1512.4, 1499.6, unchanged)) ==
       "as it is: channels-last is not estimated to be faster by a tenth, 1.50 ms (1.00 us of it copies) in place of 1.51 ms");
-  CHECK(sw::to_text(of<any_batch, built_in>) == "as it is: a convolution's size is known at run time alone");
+  const std::string text = sw::to_text(any_batch);
+  CHECK(text.find("channels-last: estimated to be faster, ") == 0);
+  CHECK(text.find(" at size 16, ") != std::string::npos);
+  CHECK(text.find(any_batch.least_at == sw::run_sizes(1) ? " at size 1" : " at size 4", text.find(" at size 16, ") + 10) !=
+        std::string::npos);
+  CHECK(sw::detail::sizes_text({}) == "");
+  CHECK(sw::detail::sizes_text({-1, 7}) == " at size 7");
+  CHECK(sw::detail::sizes_text({4, 512}) == " at sizes 4, 512");
   CHECK(sw::to_text(forced::decide(pointwise::step<>::program)) == "channels-last: forced");
   CHECK(sw::to_text(of<three<2, 16>, built_in>).find("channels-last: estimated to be faster, ") == 0);
   CHECK(sw::detail::time_text(0.004) == "0.00 us");
@@ -349,7 +395,7 @@ void random_graphs() {
   int gained = 0, left = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     large before;
-    sw::copy_into(before, random_images::maker(seed, seed % 3 == 0 ? 3 : 64).finish(Ranks));
+    sw::copy_into(before, random_images::maker(seed, seed % 3 == 0 ? 3 : 64, seed % 3 == 1 ? 64 : 1).finish(Ranks));
     large after = before, turned_anyway = before;
     sw::pass_sequence<large> passes, others;
     INFO("seed " << seed << "\n" << sw::to_text(before));
@@ -375,12 +421,58 @@ TEST_CASE(
   random_graphs<2>();
 }
 
-TEST_CASE("layout by time: nothing is known of GPUs") {
+TEST_CASE("layout by time: nothing is known of own kernels on GPUs") {
   large g;
   sw::copy_into(g, depthwise::step<>::program);
   for (int s = 0; s < g.spec_count; ++s) g.specs[s].device = sw::device_kind::cuda;
   CHECK(built_in::decide(g) == sw::layout_decision{false, layout_reason::unmeasured});
   CHECK(sw::optimize_layout<layout_mode::torch>::decide(g) == sw::layout_decision{true, layout_reason::training});
+}
+// Which kernels compute on which device: the one that is named, where it does; else what the source is linked with.
+constexpr auto host = sw::device_kind::host, cuda = sw::device_kind::cuda;
+static_assert(sw::convolutions_on(host, convolution_kernels::built_in) == convolution_kernels::built_in &&
+              sw::convolutions_on(cuda, convolution_kernels::built_in) == convolution_kernels::built_in &&
+              sw::convolutions_on(host, convolution_kernels::onednn) == convolution_kernels::onednn &&
+              sw::convolutions_on(cuda, convolution_kernels::onednn) == sw::linked_device_convolutions &&
+              sw::convolutions_on(host, convolution_kernels::cudnn) == sw::linked_host_convolutions &&
+              sw::convolutions_on(cuda, convolution_kernels::cudnn_tf32) == convolution_kernels::cudnn_tf32);
+static_assert(sw::passes::rates_of_elements(sw::dtype::f32, convolution_kernels::cudnn) == 0 &&
+              sw::passes::rates_of_elements(sw::dtype::f32, convolution_kernels::cudnn_tf32) == 1 &&
+              sw::passes::rates_of_elements(sw::dtype::bf16, convolution_kernels::cudnn_tf32) == 2 &&
+              sw::passes::rates_of_elements(sw::dtype::f16, convolution_kernels::cudnn) == 2);
+// cuDNN's table, once it is measured, is as whole as that of hosts.
+static_assert(!sw::layout_rates_cudnn::is_measured || [] {
+  int of_kind[6]{};
+  for (int r = 0; r < found::of_cudnn.count; ++r) {
+    ++of_kind[static_cast<int>(found::of_cudnn.of[r].kind)];
+    for (const auto& elements : sw::layout_rates_cudnn::rows[r].picoseconds)
+      for (const double p : elements)
+        if (!(p > 0)) return false;
+  }
+  for (const int n : of_kind)
+    if (n < 4) return false;
+  for (const auto& c : sw::layout_rates_cudnn::copies)
+    if (!(c.nanoseconds[0] > 0 && c.nanoseconds[1] > 0)) return false;
+  return true;
+}());
+using by_cudnn = by_time<convolution_kernels::cudnn>;
+using by_tf32 = by_time<convolution_kernels::cudnn_tf32>;
+TEST_CASE("layout by time: programs for GPUs are decided by cuDNN's table, where it is measured") {
+  large g;
+  sw::copy_into(g, depthwise::step<>::program);
+  for (int s = 0; s < g.spec_count; ++s) g.specs[s].device = sw::device_kind::cuda;
+  for (const sw::layout_decision& d : {by_cudnn::decide(g), by_tf32::decide(g)}) {
+    if (!sw::layout_rates_cudnn::is_measured) {
+      CHECK(d == sw::layout_decision{false, layout_reason::unmeasured});
+      continue;
+    }
+    CHECK((d.why == layout_reason::faster || d.why == layout_reason::no_gain));
+    CHECK(d.time_as_it_is > 0);
+    CHECK(d.time_of_copies > 0);
+    CHECK(d.time_channels_last > d.time_of_copies);
+  }
+  for (int s = 0; s < g.spec_count; ++s) g.specs[s].type = sw::dtype::f64;  // of which nothing is measured
+  CHECK(by_cudnn::decide(g) == sw::layout_decision{false, layout_reason::unmeasured});
 }
 TEST_CASE("layout by rule: where oneDNN computes all of a program, torch.compile turns it") {
   using by_rule =
