@@ -30,6 +30,15 @@ if(TARGET train_text)
     add_test(NAME "cli: train_text killed 200 times" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/resume.py
                                                              $<TARGET_FILE:train_text> $<TARGET_FILE:train_text_two> --kills 200 --steps 96)
     set_tests_properties("cli: train_text killed 200 times" PROPERTIES LABELS cli TIMEOUT 10000)
+    add_test(NAME "cli: train_text ended every six seconds, beside one that is not" COMMAND ${Python3_EXECUTABLE}
+             ${CMAKE_CURRENT_SOURCE_DIR}/resume.py $<TARGET_FILE:train_text> - --soak 0.75 --every 6 --save-every 4)
+    set_tests_properties("cli: train_text ended every six seconds, beside one that is not" PROPERTIES LABELS cli TIMEOUT 1200 PROCESSORS 2)
+    if(TARGET train_text_processes)
+      add_test(NAME "cli: train_text over processes, ended every eight seconds, beside threads that are not" COMMAND ${Python3_EXECUTABLE}
+               ${CMAKE_CURRENT_SOURCE_DIR}/resume.py $<TARGET_FILE:train_text_processes> - --mpi ${MPIEXEC_EXECUTABLE} --soak 0.75 --every 8 --save-every 4)
+      set_tests_properties("cli: train_text over processes, ended every eight seconds, beside threads that are not"
+                           PROPERTIES LABELS cli TIMEOUT 1200 PROCESSORS 2)
+    endif()
   endif()
   if(TRAIN_TEXT_PARALLEL STREQUAL all)
     add_test(NAME "cli: every plan of train_text has the same losses" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/parallel.py $<TARGET_FILE:train_text>)

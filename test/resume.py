@@ -6,10 +6,14 @@ goes on: the final checkpoint has the bytes of the run that was never ended. On 
     resume.py TRAIN_TEXT TRAIN_TEXT_OF_TWO_RANKS [--seed N]
     resume.py TRAIN_TEXT TRAIN_TEXT_OF_TWO_RANKS --kills 200 [--of-three PROGRAM] [--steps N] [--jobs N]
     resume.py TRAIN_TEXT_MPI - --mpi mpiexec [--kills N]
+    resume.py TRAIN_TEXT - --soak MINUTES [--every SECONDS] [--mpi mpiexec]
 
 --kills: so many trainings are killed, half of them inside of a save, and gone on with, every fourth on another number of ranks than
 before; each training ends in the bytes of the one that was never ended, or, where the number of ranks has changed, in its losses but for
 1e-5. --mpi: the program's ranks are four processes; one of them is killed, or all.
+
+--soak: one long training is ended about every --every seconds, by SIGKILL at a random moment, inside of a save, or by SIGTERM, and goes
+on, beside one of the same seed that nothing ends. Every step's loss, steps that were made again included, has the bits of that one.
 """
 
 import argparse
@@ -31,18 +35,20 @@ STEPS, EVERY = 24, 4
 
 
 class Trainings:
-    def __init__(self, program, scratch, steps=STEPS, launcher=()):
+    def __init__(self, program, scratch, steps=STEPS, launcher=(), every=EVERY):
         self.program, self.scratch, self.steps, self.launcher = os.path.abspath(program), pathlib.Path(scratch), steps, list(launcher)
+        self.every = every
         self.text = self.scratch / "text.txt"
         words = random.Random(1)
         vocabulary = ["".join(words.choice("etaoinshrdlu") for _ in range(words.randint(2, 8))) for _ in range(200)]
         self.text.write_text("".join(" ".join(words.choice(vocabulary) for _ in range(9)) + "\n" for _ in range(1500)))
 
-    def command(self, folder, *more, program=None):
+    def command(self, folder, *more, program=None, threads=False):
+        """threads: over threads, although there is a launcher."""
         folder = self.scratch / folder
-        backend = ["--backend", "mpi"] if self.launcher else []
-        return [*self.launcher, program or self.program, *backend, "--text", str(self.text), "--steps", str(self.steps), "--seed", "5",
-                "--out", str(folder / "out"), "--save", str(folder / "saved"), "--save-every", str(EVERY), *more]
+        start = [*self.launcher, program or self.program, "--backend", "mpi"] if self.launcher and not threads else [program or self.program]
+        return [*start, "--text", str(self.text), "--steps", str(self.steps), "--seed", "5", "--out", str(folder / "out"),
+                "--save", str(folder / "saved"), "--save-every", str(self.every), *more]
 
     def going_on(self, folder, program=None):
         """The command that begins, or goes on where there is a checkpoint."""
@@ -130,9 +136,27 @@ def computes(pid):
         return False
 
 
+def lose_ranks(run, ranks, seconds=120):
+    """Waits until the ranks of a program of several processes are gone, then for its launcher; the launcher's status, None where it had
+    to be ended: Open MPI 4.1's mpiexec may stay for ever where all its ranks were killed while they started."""
+    give_up = time.time() + seconds
+    while run.poll() is None and any(map(computes, ranks)):
+        if time.time() > give_up:
+            left = [pid for pid in ranks if computes(pid)]
+            run.kill()
+            raise SystemExit(f"FAILED of {len(ranks)} processes that lost one, {len(left)} are still there after {seconds} s")
+        time.sleep(0.02)
+    try:
+        return run.wait(20)
+    except subprocess.TimeoutExpired:
+        print("the launcher was still there 20 s after its last rank", flush=True)
+        run.kill()
+        run.wait()
+        return None
+
+
 def kill_ranks_after(command, seconds, moments):
-    """Kills one rank or all of a program of several processes; whether it was still there. All ranks must be gone soon. The launcher is
-    not ours: Open MPI 4.1's mpiexec may stay for ever where all its ranks were killed while they started, and is ended here."""
+    """Kills one rank or all of a program of several processes; whether it was still there. All ranks must be gone soon."""
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         run.wait(seconds)
@@ -150,19 +174,7 @@ def kill_ranks_after(command, seconds, moments):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    give_up = time.time() + 120
-    while run.poll() is None and any(map(computes, ranks)):
-        if time.time() > give_up:
-            left = [pid for pid in ranks if computes(pid)]
-            raise SystemExit(f"FAILED of {len(ranks)} processes that lost one, {len(left)} are still there after two minutes")
-        time.sleep(0.02)
-    try:
-        return run.wait(20) != 0  # 0: it was over before
-    except subprocess.TimeoutExpired:
-        print("the launcher was still there 20 s after its last rank", flush=True)
-        run.kill()
-        run.wait()
-        return True
+    return lose_ranks(run, ranks) != 0  # 0: it was over before
 
 
 def killed_training(t, folder, whole, losses, lasts, moments, programs):
@@ -214,6 +226,93 @@ def campaign(a, t, moments):
         raise SystemExit("FAILED less than a quarter of the kills lay inside of saves")
 
 
+class Losses:
+    """What TRAIN_TEXT_LOSSES collects: of each step the bits of its loss, which must be the same where a step was made again."""
+
+    def __init__(self, file):
+        self.of, self.again = {}, 0
+        *lines, torn = file.read_text().split("\n")
+        for line in lines:
+            step, bits = re.fullmatch(r"(\d+) (-?0x[0-9a-f.]+p[-+]\d+)", line).groups()
+            self.again += int(step) in self.of
+            if self.of.setdefault(int(step), bits) != bits:
+                raise SystemExit(f"FAILED step {step} had the loss {self.of[int(step)]} and then {bits}")
+        if torn or sorted(self.of) != list(range(1, len(self.of) + 1)):
+            raise SystemExit(f"FAILED {file.name}: of the steps up to {max(self.of, default=0)} only {len(self.of)} have a loss; it ends in {torn!r}")
+
+
+def one_fault(t, how, lasts, losses, moments, writes=0):
+    """Begins or goes on, and ends the run after `lasts` seconds, or at its write of that number; (steps that it made, that of the newest
+    checkpoint now)."""
+    saved, said = t.scratch / "soaked" / "saved", t.scratch / "soaked" / "said"
+    before, made = (steps_of(saved)[-1:] or [0])[0], losses.stat().st_size if losses.exists() else 0
+    command, environment = t.going_on("soaked"), {**os.environ, "TRAIN_TEXT_LOSSES": str(losses)}
+    if writes:
+        environment["TRAIN_TEXT_KILL_AT_WRITE"] = str(writes)
+    with open(said, "w") as output:
+        run = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    try:
+        ended = run.wait(20 * lasts + 120 if writes else lasts)
+        good = writes and (ended == -signal.SIGKILL or (t.launcher and ended != 0))
+    except subprocess.TimeoutExpired:
+        give_up = time.time() + 120
+        while run.poll() is None and time.time() < give_up and not (losses.exists() and losses.stat().st_size > made):
+            time.sleep(0.02)  # it has not even begun
+        ranks = ranks_of(run.pid) if t.launcher else [run.pid]
+        for pid in ranks if how == "all ranks killed" else [moments.choice(ranks)] if ranks else []:
+            os.kill(pid, signal.SIGTERM if how == "stopped by SIGTERM" else signal.SIGKILL)
+        ended = lose_ranks(run, ranks) if t.launcher else run.wait(120)
+        good = not writes and (ended == 128 + signal.SIGTERM if how == "stopped by SIGTERM" else ended != 0)
+    text, after = said.read_text(), (steps_of(saved)[-1:] or [0])[0]
+    if writes and not list(saved.glob(".step-*.partial")) and not list(saved.glob(".*.new")):
+        raise SystemExit(f"FAILED a run that was killed inside of a save left nothing unfinished\n{text}")
+    stopped = re.search(r"stopped behind step (\d+), saved as ", text)
+    if not good or (how == "stopped by SIGTERM") != bool(stopped) or (stopped and after != int(stopped.group(1))):
+        raise SystemExit(f"FAILED {how}: exit code {ended}, newest checkpoint of step {after}, of {command}\n{text}")
+    steps = [int(line.split(" ")[0]) for line in losses.read_text()[made:].splitlines()] if losses.exists() else []
+    if steps and steps[0] != before + 1:
+        raise SystemExit(f"FAILED the run went on with step {steps[0]}, and the newest checkpoint was of step {before}\n{text}")
+    return len(steps), after
+
+
+def soak(a, t, moments):
+    """Trains for a.soak minutes beside a training that nothing ends; see the text above. Under MPI that one's ranks are threads."""
+    kinds = ["one rank killed", "all ranks killed"] if t.launcher else ["killed"]
+    faults = dict.fromkeys((*kinds, "killed inside of a save", "stopped by SIGTERM"), 0)
+    files = {name: t.scratch / f"{name}.losses" for name in ("whole", "soaked")}
+    (t.scratch / "soaked").mkdir()
+    begun, pace, writes_of_save = time.time(), 4.0, 100.0  # steps a second, and what follows from the parts of the run so far
+    whole = subprocess.Popen(t.command("whole", threads=True), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "TRAIN_TEXT_LOSSES": str(files["whole"])})
+    try:
+        while (left := 60 * a.soak - (time.time() - begun)) > 0 or 0 in faults.values():
+            how = moments.choice([f for f, n in faults.items() if n <= min(faults.values()) + 1])
+            lasts, writes = moments.uniform(0.5, 1.5) * a.every, 0
+            if left > 0:
+                lasts = min(lasts, max(left, 1))
+            if how == "killed inside of a save":
+                writes = max(1, round(lasts * pace / t.every * writes_of_save) + moments.randint(0, round(writes_of_save)))
+            at = time.time()
+            made, after = one_fault(t, how, lasts, files["soaked"], moments, writes)
+            if made >= t.every:
+                pace = made / (time.time() - at)
+                writes_of_save = writes / (made // t.every) if writes else writes_of_save
+            faults[how] += 1
+            print(f"{(time.time() - begun) / 60:6.1f} min  {how}{f' at write {writes}' if writes else ''}; saved: step {after}", flush=True)
+            if whole.poll() is not None:
+                raise SystemExit(f"FAILED the training that nothing ends has ended: {whole.stderr.read()}")
+    finally:
+        whole.kill()
+        whole.wait()
+    ours, theirs = Losses(files["soaked"]), Losses(files["whole"])
+    common = min(len(ours.of), len(theirs.of))
+    wrong = [s for s in range(1, common + 1) if ours.of[s] != theirs.of[s]]
+    print(f"{a.soak:g} minutes, {sum(faults.values())} faults: {', '.join(f'{n} times {f}' for f, n in faults.items())}; "
+          f"{len(ours.of)} steps, of which {ours.again} were made again, beside {len(theirs.of)}: {common} losses compared, {len(wrong)} are others")
+    if wrong:
+        raise SystemExit(f"FAILED losses are others from step {wrong[0]} on: {ours.of[wrong[0]]} and {theirs.of[wrong[0]]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
@@ -224,15 +323,22 @@ def main():
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
     parser.add_argument("--mpi", metavar="MPIEXEC")
+    parser.add_argument("--soak", type=float, metavar="MINUTES")
+    parser.add_argument("--every", type=float, default=60, metavar="SECONDS", help="of a soak, from fault to fault, half as long to half as long again")
+    parser.add_argument("--save-every", type=int, default=20, metavar="N", help="of a soak, steps")
     a = parser.parse_args()
     seed = a.seed if a.seed is not None else int(time.time())
     moments = random.Random(seed)
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory() as scratch:
-        if a.kills or a.mpi:
+        if a.kills or a.mpi or a.soak:
             launcher = [a.mpi, "-n", "4"] if a.mpi else []
             if a.mpi and re.search(r"Open ?(MPI|RTE)", subprocess.run([a.mpi, "--version"], capture_output=True, text=True).stdout):
                 launcher += ["--oversubscribe", "--allow-run-as-root"]
+            if a.soak:
+                soak(a, Trainings(a.program, scratch, 2_000_000, launcher, a.save_every), moments)
+                print("passed")
+                return 0
             a.kills = a.kills or 2
             campaign(a, Trainings(a.program, scratch, a.steps, launcher), moments)
             print("passed")

@@ -2,10 +2,16 @@
 // What train_text does about checkpoints: when it saves, what must be the same when it goes on, and the command that does.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,5 +146,33 @@ inline shardwise::file_calls save_calls() {
     };
   return calls;
 }
+
+// For tests: with TRAIN_TEXT_LOSSES=FILE in the environment every step's loss is appended there as it is made, with all its bits, in one
+// write, so that it is there whatever ends the process afterwards.
+class loss_log {
+ public:
+  explicit loss_log(bool speaks) {
+    const char* const name = std::getenv("TRAIN_TEXT_LOSSES");
+    if (!speaks || name == nullptr) return;
+    file_ = ::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file_ < 0) throw usage_error("TRAIN_TEXT_LOSSES needs a file that can be written, not '" + std::string(name) + "'.");
+  }
+  loss_log(const loss_log&) = delete;
+  loss_log& operator=(const loss_log&) = delete;
+  ~loss_log() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  void add(std::size_t step, double bits) {
+    if (file_ < 0) return;
+    std::array<char, 64> line{};
+    const int length = std::snprintf(line.data(), line.size(), "%zu %a\n", step, bits);
+    if (::write(file_, line.data(), static_cast<std::size_t>(length)) != length)
+      throw std::runtime_error("train_text: the file TRAIN_TEXT_LOSSES takes no more.");
+  }
+
+ private:
+  int file_ = -1;
+};
 
 }  // namespace train_text

@@ -211,6 +211,7 @@ int train_at(const options& o) {
     env.weight_decay = 0.05;
     env.max_norm = 1;
     const auto rates = learning_rates(o.steps);
+    loss_log losses(speaks);
     std::optional<sw::pending_save<rank_type>> pending;  // steps go on while it is written
     for (std::size_t s = first; s <= o.steps; ++s) {
       b.draw(text.train, o.seed, s);
@@ -225,6 +226,7 @@ int train_at(const options& o) {
       const double bits = run.loss() / std::log(2.0);
       if (speaks && !std::isfinite(bits))
         throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
+      losses.add(s, bits);
       bool enough = false;
       const auto evaluate = [&] {
         const double held = held_out_bits(judge, text.held_out, starts, evaluated_batches);

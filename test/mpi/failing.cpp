@@ -80,6 +80,13 @@ void misbehave(Rank& rank, const std::string& how) {
     else rank.agree(5, "the seed");
   }
   if (how == "disagree") rank.agree(last ? 8 : 7, "the seed");
+  if (how == "on") {  // until somebody ends it from outside: bench/mpi/hosts.py
+    if (rank.index() == 0) {
+      std::printf("trains on\n");
+      std::fflush(stdout);
+    }
+    for (int s = 3;; ++s) train(ex, s, s);
+  }
   train(ex, 3, 4);
   if (how == "end" && last) sleep_for(60);
 }
@@ -93,7 +100,8 @@ TEST_CASE("fails" * doctest::skip()) {
   std::string program = "program", option = "--ranks", number = how.starts_with("ranks ") ? how.substr(6) : "";
   char* arguments[] = {program.data(), option.data(), number.data(), nullptr};
   bool waits = false;  // until its time is up
-  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end"}) waits = waits || how.ends_with(w);
+  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end", "on"})
+    waits = waits || how.ends_with(w);
   const sw::mpi_options patience{waits ? 2.0 : 60.0, false};
   if (how.starts_with("threads")) {
     using meshes = sw::mesh_choice<both<2, 3>::mesh_type, both<3, 3>::mesh_type>;

@@ -225,13 +225,7 @@ TEST_CASE("what a program holds moves to one of another plan, over processes of 
 
 TEST_CASE("checkpoints of processes of threads are those of threads") {
   if (!is_for_this_run<both4::mesh_type, within<tp<2>>>()) return;
-  const std::string folder =
-      (std::filesystem::temp_directory_path() / ("shardwise-hybrid-" + std::to_string(getppid()))).string();
-  const auto first_alone = [&](const auto& f) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (world_rank() == 0) f();
-    MPI_Barrier(MPI_COMM_WORLD);
-  };
+  const std::string folder = folder_of_run("shardwise-hybrid-");
   first_alone([&] { std::filesystem::remove_all(folder); });
   std::vector<values> then;
   sw::launch_mpi<both4::mesh_type, within<tp<2>>>(

@@ -12,7 +12,6 @@
 #include <shardwise/pass/communication/waits.hpp>
 #include <string>
 #include <type_traits>
-#include <unistd.h>
 #include <vector>
 
 #include "world.hpp"
@@ -68,21 +67,11 @@ void check_placed() {
 
 using three = split_step<1, 3, rows<tp<3>, 0>, rows<tp<3>, 1>>;
 
-// A folder that all processes of this run know, and a function that rank 0 runs alone between two meetings.
-std::string folder_of_run() {
-  return (std::filesystem::temp_directory_path() / ("shardwise-mpi-" + std::to_string(getppid()))).string();
-}
-void first_alone(const auto& f) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (world_rank() == 0) f();
-  MPI_Barrier(MPI_COMM_WORLD);
-}
-
 // From trains over processes and saves; To, of any mesh, loads as threads and over processes if there are as many.
 template <class From, class To>
 void check_checkpoint(bool consolidated) {
   if (world_size() != From::mesh_type::size) return;
-  const std::string folder = folder_of_run();
+  const std::string folder = folder_of_run("shardwise-mpi-");
   std::vector<values> then;
   first_alone([&] { std::filesystem::remove_all(folder); });
   sw::launch_mpi<typename From::mesh_type>(

@@ -14,20 +14,33 @@ namespace test {
 class folder {
  public:
   folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "shardwise-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    path_ = name;
+#if defined(SHARDWISE_TEST_PROCESSES)  // one for all processes
+    std::string name;
+    processes::first_alone([&] { name = made(); });
+    path_ = processes::made_folder(name);
+#else
+    path_ = made();
+#endif
   }
   folder(const folder&) = delete;
   folder& operator=(const folder&) = delete;
   ~folder() {
+#if defined(SHARDWISE_TEST_PROCESSES)
+    processes::remove_folder(path_);
+#else
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
+#endif
   }
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
+  static std::string made() {
+    std::string name = (std::filesystem::temp_directory_path() / "shardwise-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    return name;
+  }
   std::string path_;
 };
 
