@@ -525,6 +525,7 @@ template <class T>
 void compare_own_products(const problem& p, const outcome& h, report& r) {
   compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::batched_product, T>);
   compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::single_product, T>);
+  compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::shallow_product, T>);
 }
 void compare_products(problem p, report& r) {
   const outcome h = on_host<einsum>(p);

@@ -344,9 +344,7 @@ struct kernel<op_code::einsum> {
     const bool sums = attributes_of<einsum_attributes>(c.a).keeps_sums != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
-      if (c.l[2].rank == 1 &&
-          detail::run_product<detail::single_product, T, true>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx))
-        return;
+      if (c.l[2].rank == 1 && detail::run_single_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
       if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     } else if (const std::int64_t n = products.launches(); n >= detail::launches_worth_one<T>) {
@@ -363,9 +361,7 @@ struct kernel<op_code::einsum> {
     detail::device_einsum<T> products(c, ctx);
     constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
     if (then.fits && products.run_with(then)) return;
-    if (detail::run_product<detail::single_product, T, false>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(),
-                                                              ctx))
-      return;
+    if (detail::run_single_product<T, false>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

@@ -51,9 +51,11 @@ struct product_shape {
                 loads * product_threads == tile * depth);
 };
 // Of batches; and of one product with an expression or a sum beside it, which is small (small_product). What a stage costs there is the
-// way to memory and, where few blocks have all the work, reading shared memory: a layer of 100 by 100 is 49 blocks of one stage.
+// way to memory and, where few blocks have all the work, reading shared memory: a layer of 100 by 100 is 49 blocks of one stage. Of little
+// depth most of such a stage would be empty. Measured on an H200 (bench/results/step.md).
 using batched_product = product_shape<4, 16, 16, 2>;
 using single_product = product_shape<2, 8, 128, 1>;
+using shallow_product = product_shape<2, 16, 32, 2>;
 
 template <int Operands>
 struct product_steps {
@@ -399,6 +401,16 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
                   static_cast<unsigned>(matrices * splits));
   launch(op_code::einsum, &product_kernel<S, T, Then, Sums>, grid, product_threads, ctx.stream, steps, g, then);
   return true;
+}
+
+// A single one, by the shape for its depth.
+template <class T, bool Sums, class Then>
+bool run_single_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches,
+                        context& ctx) {
+  if constexpr (sizeof(T) >= 4)
+    if (points(product_roles_of<0>(c).depth) <= shallow_product::depth)
+      return run_product<shallow_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
+  return run_product<single_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
 }
 
 }  // namespace detail
