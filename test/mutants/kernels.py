@@ -64,8 +64,6 @@ MUTANTS = [
     ("depthwise: sums of channels have one lane", FAMILY + "host_depthwise_weights.hpp", "lane[t % partial_sums]", "lane[0]", (CONVOLUTION,)),
     ("depthwise: a plane's rows end with what was there", FAMILY + "host_planes.hpp",
      "for (std::int64_t i = end; i < pitch_; ++i) to[i] = T(0);", "", (CONVOLUTION,)),
-    ("depthwise: a plane's rows begin with what was there", FAMILY + "host_planes.hpp",
-     "for (std::int64_t i = 0; i < begin; ++i) to[i] = T(0);", "", (CONVOLUTION,)),
     ("depthwise: taps of a later phase are read from the first one's part", FAMILY + "host_planes.hpp",
      "part(r % rows.step, s % columns.step) +", "part(0, s % columns.step) +", (CONVOLUTION,)),
     ("depthwise: a padded row ends with what was there", DEPTHWISE,
