@@ -2,7 +2,7 @@
 // Convolutions of groups of few channels, depthwise ones above all: loops along rows, or along channels where those lie side by side.
 #pragma once
 
-#include <shardwise/operations/convolution/host_products.hpp>
+#include <shardwise/operations/convolution/host_planes.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -265,9 +265,15 @@ template <class T>
 void convolve_depthwise(const convolution_product<T>& c, interval places, const convolution_space<T>& w) {
   namespace d = depthwise_detail;
   T* const taps = static_cast<T*>(w.taps);
+  if (c.in.stride.of[1] != 1) {  // by itself: what is compiled together is not all inlined
+    bool taken = false;
+    if (c.in.channels == 1 && c.in.places_of_image() >= d::few_places_of_plane)
+      d::compiled_widely([&] { taken = d::along_planes(c, places); });
+    if (!taken) d::compiled_widely([&] { d::along_rows(c, places); });
+    return;
+  }
   d::compiled_widely([&] {
-    if (c.in.stride.of[1] != 1) d::along_rows(c, places);
-    else if (c.in.channels == 1 && c.outputs == 1) d::along_channels(c, places, taps);
+    if (c.in.channels == 1 && c.outputs == 1) d::along_channels(c, places, taps);
     else if (c.outputs == 4) d::along_groups(c, places, taps, std::integral_constant<int, 4>{});
     else if (c.outputs == 8) d::along_groups(c, places, taps, std::integral_constant<int, 8>{});
     else d::along_groups(c, places, taps, static_cast<int>(c.outputs));

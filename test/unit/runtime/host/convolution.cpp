@@ -107,6 +107,10 @@ TEST_CASE("convolutions: depthwise, one and more outputs a channel") {
   check({2, 6, 6, 7, 12, 3, 3, with(2, 1, 1, 6)});
   check({2, 6, 6, 300, 6, 1, 7, with(1, 3, 1, 6)});
   check({2, 12, 6, 7, 6, 3, 3, with(1, 1, 1, 6)});
+  check({2, 3, 41, 150, 3, 3, 3, with(1, 1, 1, 3)});  // images of more rows than are computed together
+  check({1, 3, 41, 150, 6, 3, 2, with(2, 1, 1, 3)});
+  check({1, 2, 3, 4500, 2, 1, 3, with(1, 1, 1, 2)});  // a row for which there is no room
+  check({1, 2, 12, 12, 2, 9, 9, with(1, 4, 1, 2)});   // more taps than there is room for
 }
 TEST_CASE("convolutions: several blocks of a window, of places and of outputs") {
   check({2, 70, 5, 6, 3, 3, 3, with(1, 1)});     // 630 elements of a window
