@@ -27,9 +27,14 @@ if(TARGET shardwise::mpi AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize") # which w
       failures.cpp early_return.cpp stalled.cpp finite.cpp pending/failures.cpp checkpoint/faults.cpp # launches that fail end MPI's world: mpi/run.py
       fake.cpp # launches nothing
       module/moved_state.cpp module/shard_optimizer_states.cpp # each thread is a rank of two meshes
-      batches.cpp dtensor_compile/async_input.cpp # over a link that threads make slow
+      batches.cpp dtensor_compile/async_input.cpp pending/programs.cpp pending/written_sources.cpp # over a link that threads make slow
       checkpoint/async.cpp # ranks wait for each other in memory
-      checkpoint/in_place.cpp # damages a file, which every process would do
+      checkpoint/in_place.cpp checkpoint/weights.cpp checkpoint/llama_names.cpp # files outside of launches, which every process would write
+      module/param_groups.cpp # rank 0 shows the others its vector
+      compute_threads.cpp # many threads of each rank: too long as processes
+      # not tried over processes yet
+      pooling.cpp rotary.cpp shared_parameters.cpp timeline.cpp vector_norm.cpp worked_values.cpp module/shard_over.cpp module/tracked_runs.cpp
+      module/tracker.cpp
   )
   set(every_run dtensor_compile/tensors.cpp fsdp_compile/simple_mlp.cpp redistribution/strided.cpp)
   add_library(test_processes_main OBJECT mpi/cases/main.cpp)
