@@ -259,7 +259,9 @@ def one_fault(t, how, lasts, losses, moments, writes=0):
         while run.poll() is None and time.time() < give_up and not (losses.exists() and losses.stat().st_size > made):
             time.sleep(0.02)  # it has not even begun
         ranks = ranks_of(run.pid) if t.launcher else [run.pid]
-        for pid in ranks if how == "all ranks killed" else [moments.choice(ranks)] if ranks else []:
+        if not ranks:
+            raise SystemExit(f"FAILED {how}: there were no ranks, of {command}\n{said.read_text()}")
+        for pid in ranks if how == "all ranks killed" else [moments.choice(ranks)]:
             os.kill(pid, signal.SIGTERM if how == "stopped by SIGTERM" else signal.SIGKILL)
         ended = lose_ranks(run, ranks) if t.launcher else run.wait(120)
         good = not writes and (ended == 128 + signal.SIGTERM if how == "stopped by SIGTERM" else ended != 0)
@@ -301,6 +303,9 @@ def soak(a, t, moments):
             print(f"{(time.time() - begun) / 60:6.1f} min  {how}{f' at write {writes}' if writes else ''}; saved: step {after}", flush=True)
             if whole.poll() is not None:
                 raise SystemExit(f"FAILED the training that nothing ends has ended: {whole.stderr.read()}")
+        give_up = time.time() + 60 * a.soak + 120  # until it has made the steps that are compared with its own
+        while files["whole"].read_text().count("\n") < len(Losses(files["soaked"]).of) and whole.poll() is None and time.time() < give_up:
+            time.sleep(1)
     finally:
         whole.kill()
         whole.wait()
@@ -309,6 +314,8 @@ def soak(a, t, moments):
     wrong = [s for s in range(1, common + 1) if ours.of[s] != theirs.of[s]]
     print(f"{a.soak:g} minutes, {sum(faults.values())} faults: {', '.join(f'{n} times {f}' for f, n in faults.items())}; "
           f"{len(ours.of)} steps, of which {ours.again} were made again, beside {len(theirs.of)}: {common} losses compared, {len(wrong)} are others")
+    if common < len(ours.of):
+        raise SystemExit(f"FAILED the training that nothing ends has made {common} steps, {len(ours.of)} are to be compared")
     if wrong:
         raise SystemExit(f"FAILED losses are others from step {wrong[0]} on: {ours.of[wrong[0]]} and {theirs.of[wrong[0]]}")
 

@@ -115,14 +115,15 @@ def tests(hosts, program):
     return wrong
 
 
-def ranks(program):
-    """The processes that run a program, on whatever host."""
+def ranks(hosts, program):
+    """The processes that run a program on these hosts."""
     found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for pid in {p for name in hosts.names for p in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()}:
+        folder = pathlib.Path("/proc") / pid
         try:
             state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
             if state not in "ZX" and os.readlink(folder / "exe") == program:
-                found.append(int(folder.name))
+                found.append(int(pid))
         except OSError:
             pass
     return found
@@ -147,18 +148,18 @@ def link(hosts, program, how, n, waits=2, more=12):
         try:
             wait(60, lambda: "trains on" in text() or run.poll() is not None)
             time.sleep(1)
-            there = len(ranks(program))
+            there = len(ranks(hosts, program))
             call("ip", "-n", hosts.names[1], "link", "set", "eth0", "down")
             cut = time.monotonic()
-            wait(waits + more, lambda: not ranks(program))
-            left, took = len(ranks(program)), time.monotonic() - cut
+            wait(waits + more, lambda: not ranks(hosts, program))
+            left, took = len(ranks(hosts, program)), time.monotonic() - cut
             wait(5, lambda: run.poll() is not None)  # it waits for its other daemon, for ever
             launcher = f"mpirun ended {time.monotonic() - cut:.1f} s behind the cut" if run.poll() is not None else "mpirun had to be ended"
         finally:
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
-            for pid in ranks(program):
+            for pid in ranks(hosts, program):
                 os.kill(pid, signal.SIGKILL)
             call("ip", "-n", hosts.names[1], "link", "set", "eth0", "up")
         own = [line for line in text().splitlines() if line.startswith("shardwise: ")]

@@ -3,7 +3,7 @@
 // operand with several others, or that are added up, as one launch beside one launch each; what goes back through a norm in one kernel
 // beside two; the loss of rows of logits with what goes back to them in one beside three. Thousandths of the time apart, medians of graphs that hold some launches of either, by the algorithms of cuBLASLt that an
 // executor would choose.
-// usage: bench_tune_tune_cuda NAME > include/shardwise/pass/tune/NAME.hpp        # NAME: h200; some three minutes
+// usage: bench_tune_tune_cuda NAME > include/shardwise/pass/tune/NAME.hpp        # NAME: h200; about a minute
 #include <shardwise/cuda.cuh>
 
 #include <algorithm>
@@ -265,6 +265,8 @@ int joined_loss(cu::context& ctx, const blocks& of, std::int64_t rows, std::int6
     c.p[rt::result] = z;
     return c;
   };
+  cu::fill_with_noise(of.x.data(), rows * classes * static_cast<std::int64_t>(sizeof(T)), cu::data_type<T>,
+                      ctx.stream);  // logits that differ
   clock c(ctx.stream);
   const double apart = c.microseconds([&] {
     call a = make({&x}, {of.x.data()}, row, norm);
@@ -343,7 +345,7 @@ int main(int argc, char** argv) {
       }
     std::printf("  };\n  static constexpr passes::joined_losses losses[] = {\n");
     for (const std::int64_t rows : {256, 2048, 8192, 16384})
-      for (const std::int64_t classes : {256, 2048, 8192, 32768, 50304, 131072}) {
+      for (const std::int64_t classes : {256, 1024, 1028, 2048, 8192, 32768, 50257, 50304, 131072}) {
         std::printf("      {{%d, %d}, {%d, %d, %d}},\n", static_cast<int>(rows), static_cast<int>(classes),
                     joined_loss<float>(ctx, of, rows, classes), joined_loss<double>(ctx, of, rows, classes),
                     joined_loss<sw::bfloat16>(ctx, of, rows, classes));

@@ -74,6 +74,9 @@ def main():
                 if last or len(todo) == before:
                     failed += [last] if last else todo
                     todo = [name for name in todo if last and name != last]
+                elif status != 0 and not failed:  # it has ended between two cases, or behind the last one
+                    wrong.append("the end of a run")
+                    print(f"FAILED over {world} processes: status {status} though every case passed\n{output}", flush=True)
                     for name in failed:
                         left.pop(name, None)
                 if failed:

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(product_threads)
   for (int i = 0; i < own; ++i)
 #pragma unroll
     for (int j = 0; j < own; ++j) acc[i][j] = C(0);
-  double row_sum = 0;  // of row t % tile, every so manieth step of the depth
+  double row_sum = 0;  // of row t % tile, every depth_step-th element of the depth
 
   if (begin < end) {
     fetch(begin);
@@ -284,9 +284,10 @@ static_assert(product_blocks * batched_product::partial * static_cast<std::int64
                   device_scratch::product_bytes,
               "parts lie where cuBLASLt's scratch would");
 
-constexpr std::int64_t product_splits(std::int64_t tiles, std::int64_t depth) {
+// least: no split is shallower; a stage's depth, so that each has one.
+constexpr std::int64_t product_splits(std::int64_t tiles, std::int64_t depth, std::int64_t least) {
   std::int64_t n = product_blocks / tiles;
-  if (n > depth / product_least_depth) n = depth / product_least_depth;
+  if (n > depth / least) n = depth / least;
   if (n > product_most_splits) n = product_most_splits;
   return n > 1 ? n : 1;
 }
@@ -376,7 +377,8 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
     std::swap(m, n);
   }
   const std::int64_t row_tiles = (m + S::tile - 1) / S::tile, column_tiles = (n + S::tile - 1) / S::tile;
-  const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth);
+  const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth,
+                                             S::depth > product_least_depth ? S::depth : product_least_depth);
   if (row_tiles > 65535 || matrices * splits > 65535) return false;
   const std::int64_t share = (depth + splits - 1) / splits;
   using C = computed_in<T>;
@@ -407,9 +409,8 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
 template <class T, bool Sums, class Then>
 bool run_single_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches,
                         context& ctx) {
-  if constexpr (sizeof(T) >= 4)
-    if (points(product_roles_of<0>(c).depth) <= shallow_product::depth)
-      return run_product<shallow_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
+  if (points(product_roles_of<0>(c).depth) <= shallow_product::depth)
+    return run_product<shallow_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
   return run_product<single_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
 }
 

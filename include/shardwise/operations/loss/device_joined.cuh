@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of rows of logits and its adjoint in one kernel. A row that fits shared memory is read from memory once; of a longer one, or
-// one that does not lie in packs, the second time.
+// The loss of rows of logits and its adjoint in one kernel. A row that fits shared memory and lies in packs is read from memory once, others
+// twice, the second time mostly from the cache.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
-// Two blocks share a multiprocessor where two rows fit it: one's sums fill the time in which the other's row is on its way.
-inline constexpr int loss_threads = 1024;
+// Two blocks share a multiprocessor where two rows fit it: one's sums fill the time in which the other's row is on its way. A block has
+// some four packs of a row for each of its threads, or more.
 inline constexpr std::int64_t loss_row_bytes = std::int64_t{216} * 1024,
                               loss_multiprocessor_bytes = std::int64_t{226} * 1024;
 
@@ -28,15 +28,15 @@ __device__ C loss_exp(C v) {
 // What a row's target is: its position among the classes, -1 of a row that does not count. A bad one is reported by one lane; all go on
 // with class 0.
 __device__ inline std::int64_t loss_target(std::int64_t id, const class_range& own, bool reports, const index_guard& guard) {
-  if (!own.counts(id)) return -1;
+  if (!own.counts(id) || own.classes == 0) return -1;
   if (id >= 0 && id < own.classes) return id;
   if (reports) guard.checked(id, own.classes);
   return 0;
 }
 
 // at: logits, cotangent, target, loss, result. The result may lie where the logits do: a block writes a row when all of it is read.
-template <class T>
-__global__ void __launch_bounds__(loss_threads)
+template <class T, int Threads>
+__global__ void __launch_bounds__(Threads)
     loss_rows_kernel(const __grid_constant__ strided<5> rows, const computed_in<T>* dy, const T* x,
                      const std::int32_t* target, computed_in<T>* loss, T* o, const class_range own,
                      const index_guard guard) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(loss_threads)
   constexpr int V = vector_of<T>;
   extern __shared__ __align__(16) unsigned char held[];
   pack<T, V>* const row = reinterpret_cast<pack<T, V>*>(held);
-  const team<loss_threads> t;
+  const team<Threads> t;
   const int packs = static_cast<int>(own.size / V);
   for (std::uint32_t r = blockIdx.x; r < rows.count; r += gridDim.x) {
     std::int64_t at[5];
@@ -54,13 +54,13 @@ __global__ void __launch_bounds__(loss_threads)
     const std::int64_t id = loss_target(target[at[2]], own, t.lane() == 0, guard);
     const C g = dy[at[1]], aimed = id < 0 ? C(0) : static_cast<C>(x[at[0] + id]);
     if (id < 0) {  // zeros, without a look at the logits
-      for (int p = t.lane(); p < packs; p += loss_threads) out[p] = pack<T, V>{};
+      for (int p = t.lane(); p < packs; p += Threads) out[p] = pack<T, V>{};
       if (t.lane() == 0) loss[at[3]] = C(0);
       continue;
     }
     C top = -static_cast<C>(INFINITY);
 #pragma unroll 4
-    for (int p = t.lane(); p < packs; p += loss_threads) {
+    for (int p = t.lane(); p < packs; p += Threads) {
       const pack<T, V> v = in[p];
       row[p] = v;  // which this thread alone reads
 #pragma unroll
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(loss_threads)
     top = t.max(top);
     C total = C(0);
 #pragma unroll 2
-    for (int p = t.lane(); p < packs; p += loss_threads) {
+    for (int p = t.lane(); p < packs; p += Threads) {
       pack<T, V> v = row[p];
 #pragma unroll
       for (int k = 0; k < V; ++k) {
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(loss_threads)
     const bool finite = norm - norm == C(0);
     const C share = g / total;
 #pragma unroll 2
-    for (int p = t.lane(); p < packs; p += loss_threads) {
+    for (int p = t.lane(); p < packs; p += Threads) {
       pack<T, V> v = row[p];
       const std::int64_t first = std::int64_t{p} * V;
       const int target_at = id >= first && id - first < V ? static_cast<int>(id - first) : -1;
@@ -116,6 +116,7 @@ struct loss_row {
   class_range own;
   std::int64_t sx;
   index_guard guard;
+  bool packs;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
@@ -123,11 +124,24 @@ struct loss_row {
     T* const out = o + at[4];
     const std::int64_t id = loss_target(target[at[2]], own, t.lane() == 0, guard);
     const C g = dy[at[1]], aimed = id < 0 ? C(0) : static_cast<C>(in[id * sx]);  // before any lane writes
-    const C norm = running_exp<C>::of_row(t, in, own.size, sx).log_sum();
+    using running = running_exp<C>;
+    const C norm = (packs ? running::of_packs(t, in, own.size) : running::of_row(t, in, own.size, sx)).log_sum();
     if (t.lane() == 0) loss[at[3]] = id < 0 ? C(0) : norm - aimed;
-    for (std::int64_t i = t.lane(); i < own.size; i += Team::threads) {
-      const C s = g * math<C>::exp(static_cast<C>(in[i * sx]) - norm);
-      out[i] = id < 0 ? T(0) : static_cast<T>(i == id ? s - g : s);
+    const auto slope = [&](std::int64_t i, T logit) {
+      const C s = g * math<C>::exp(static_cast<C>(logit) - norm);
+      return id < 0 ? T(0) : static_cast<T>(i == id ? s - g : s);
+    };
+    if (!packs) {
+      for (std::int64_t i = t.lane(); i < own.size; i += Team::threads) out[i] = slope(i, in[i * sx]);
+      return;
+    }
+    constexpr int V = vector_of<T>;
+#pragma unroll 2
+    for (std::int64_t i = t.lane() * V; i < own.size; i += Team::threads * V) {
+      pack<T, V> v = *reinterpret_cast<const pack<T, V>*>(in + i);
+#pragma unroll
+      for (int k = 0; k < V; ++k) v.v[k] = slope(i + k, v.v[k]);
+      *reinterpret_cast<pack<T, V>*>(out + i) = v;
     }
   }
 };
@@ -146,24 +160,28 @@ struct kernel<op_code::nll_dx_loss> {
     const class_range own = class_range::of(c, c.l[1]);
     const index_guard guard{ctx.fault, c.node};
     const auto* const target = static_cast<const std::int32_t*>(c.p[2]);
-    if (n > short_row && bytes <= detail::loss_row_bytes && n % vector_of<T> == 0 &&
-        begins_packs<T>(rows, 0, c.p[1], c.l[1].str[last]) && begins_packs<T>(rows, 4, c.p[result], c.l[result].str[last])) {
-      auto* const of_rows = &detail::loss_rows_kernel<T>;
+    const bool packs = n % vector_of<T> == 0 && begins_packs<T>(rows, 0, c.p[1], c.l[1].str[last]) &&
+                       begins_packs<T>(rows, 4, c.p[result], c.l[result].str[last]);
+    const auto by_rows = [&](auto* of_rows, int threads) {
       allow_shared(of_rows, static_cast<int>(bytes));
-      const std::int64_t at_once =
-          (detail::loss_multiprocessor_bytes / bytes > 1 ? 2 : 1) * std::int64_t{ctx.multiprocessors};
+      const std::int64_t fit = detail::loss_multiprocessor_bytes / bytes, most = 2048 / threads;
+      const std::int64_t at_once = (fit < most ? fit : most) * std::int64_t{ctx.multiprocessors};
       each_piece(rows, [&](const walk<5>& w, const std::int64_t* base) {
         const strided<5> s = make_strided(w, base);
         const auto blocks = static_cast<unsigned>(s.count < at_once ? s.count : at_once);
-        of_rows<<<blocks, detail::loss_threads, static_cast<std::size_t>(bytes), ctx.stream>>>(
+        of_rows<<<blocks, static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), ctx.stream>>>(
             s, as<C>(c.p[0]), as<T>(c.p[1]), target, as<C>(c.p[3]), as<T>(c.p[result]), own, guard);
         check_launch(name_of(op_code::nll_dx_loss));
       });
+    };
+    if (packs && n > short_row && bytes <= detail::loss_row_bytes) {
+      if (n / vector_of<T> >= 4 * 1024) by_rows(&detail::loss_rows_kernel<T, 1024>, 1024);
+      else by_rows(&detail::loss_rows_kernel<T, 256>, 256);
       return;
     }
     each_row(op_code::nll_dx_loss, rows, n,
              detail::loss_row<T>{as<C>(c.p[0]), as<T>(c.p[1]), target, as<C>(c.p[3]), as<T>(c.p[result]), own,
-                                 c.l[1].str[last], guard},
+                                 c.l[1].str[last], guard, packs},
              ctx);
   }
 };

@@ -87,7 +87,8 @@ struct cross_entropy_rules {
       return good;
     }
     static constexpr bool may_move(const In& g, int k) {
-      if (communicates(shardwise::detail::transition_at(g, k))) return false;
+      if (communicates(shardwise::detail::transition_at(g, k)) || rules::is_random(g.nodes[k].op)) return false;
+      if (is_custom(g, g.nodes[k]) && record_of(g, g.nodes[k]).writes_into_first) return false;
       for (const op_code op : {op_code::wait, op_code::opaque, op_code::room, op_code::part, op_code::pack, op_code::unpack,
                                op_code::copy_, op_code::advance, op_code::lse})
         if (g.nodes[k].op == op) return false;
@@ -136,8 +137,8 @@ struct joining_cross_entropy : rewriting<cross_entropy_rules<Worth>> {
 
 }  // namespace passes
 
-// Where the gradient of a cross entropy's rows is known before their loss, as that of a mean or a sum is, both are one kernel, which reads
-// the logits once and leaves their gradient in their place: no row is read again for it. Values are the same; on hosts in every bit. Left
+// Where the gradient of a cross entropy's rows is known before their loss, as that of a mean or a sum is, both are one kernel, which
+// leaves the gradient in the logits' place; on GPUs a row of whole packs that shared memory holds (216 KiB) is read once. Values are the same; on hosts in every bit. Left
 // as they are: losses whose gradient depends on themselves, or on a collective behind the logits (a count of targets over ranks), and
 // classes that ranks share. The price: the gradient's storage is taken as soon as the loss is computed; where something else reads the
 // logits afterwards, such as an accuracy, it is not theirs.

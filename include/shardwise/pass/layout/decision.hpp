@@ -126,8 +126,8 @@ struct layout_decision {
 constexpr layout_decision decide_layout_by_time(const layout_facts& f) {
   if (f.convolutions + f.adjoints == 0) return {false, layout_reason::no_convolution};
   if (!f.measured) return {false, layout_reason::unmeasured};
-  const bool gains =
-      f.channels_last * layout_margin<f.as_it_is, loses = f.least_channels_last> f.least_as_it_is * layout_tolerance;
+  const bool gains = (f.channels_last * layout_margin) < f.as_it_is;
+  const bool loses = f.least_channels_last > (f.least_as_it_is * layout_tolerance);
   return {gains && !loses,
           !gains  ? layout_reason::no_gain
           : loses ? layout_reason::loses_below

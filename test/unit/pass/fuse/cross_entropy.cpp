@@ -53,6 +53,22 @@ struct squared_loss {  // whose gradient depends on it
     return sw::mean(sw::mul(rows, rows));
   }
 };
+struct two_losses {
+  static constexpr auto of(const auto& logits, const auto& t) {
+    return sw::add(sw::cross_entropy(logits, t),
+                   sw::mean(sw::cross_entropy_rows<sw::ignore_index<2>>(sw::scale(logits, 0.5), t)));
+  }
+};
+struct multiplied_losses {  // the first one's gradient needs the second one's value, which is known behind it
+  static constexpr auto of(const auto& logits, const auto& t) {
+    return sw::mean(sw::mul(sw::cross_entropy_rows(logits, t), sw::cross_entropy_rows(sw::scale(logits, 0.5), t)));
+  }
+};
+struct drawn_loss {  // a random mask, which is drawn by where it stands, weighs the rows
+  static constexpr auto of(const auto& logits, const auto& t) {
+    return sw::sum(sw::dropout(sw::cross_entropy_rows(logits, t), 0.5));
+  }
+};
 struct twice_read {  // two losses of one log-sum-exp, once common subexpressions are one
   static constexpr auto of(const auto& logits, const auto& t) {
     return sw::add(sw::cross_entropy(logits, t), sw::mean(sw::cross_entropy_rows<sw::ignore_index<2>>(logits, t)));
@@ -156,9 +172,26 @@ TEST_CASE("join_cross_entropy: a count over ranks stays behind its loss, on one 
 
 TEST_CASE("join_cross_entropy: what depends on the loss, and what reads its parts besides, stays apart") {
   static_assert(is_apart<joined<squared_loss>>);
-  static_assert(is_apart<joined<twice_read>> || count<joined<twice_read>>(op_code::nll_dx_loss) == 2);
   CHECK(train<joined<squared_loss>, 1, 12, float>() == train<plain<squared_loss>, 1, 12, float>());
-  CHECK(train<joined<twice_read>, 1, 12, float>() == train<plain<twice_read>, 1, 12, float>());
+}
+
+template <class Loss>
+void check_several(int are_joined) {
+  CHECK(count<joined<Loss>>(op_code::nll_dx_loss) == are_joined);
+  CHECK(count<joined<Loss>>(op_code::nll_dx) == 2 - are_joined);
+  CHECK(train<joined<Loss>, 1, 12, float>() == train<plain<Loss>, 1, 12, float>());
+}
+TEST_CASE("join_cross_entropy: several losses, of one value's logits, of two, and one that weighs the other") {
+  check_several<twice_read>(2);
+  check_several<two_losses>(2);
+  check_several<multiplied_losses>(1);
+}
+TEST_CASE("join_cross_entropy: a loss that is weighed at random, and pieces of a batch") {
+  CHECK(train<joined<drawn_loss>, 1, 12, float>() == train<plain<drawn_loss>, 1, 12, float>());
+  using pieces = sw::plan<sw::data_parallel<fibre<2>>, sw::accumulate<2>>;
+  static_assert(count<joined<sum_loss, 2, 12, float, pieces>>(op_code::nll_dx_loss) == 1);
+  CHECK(train<joined<sum_loss, 2, 12, float, pieces>, 2, 12, float>() ==
+        train<plain<sum_loss, 2, 12, float, pieces>, 2, 12, float>());
 }
 
 TEST_CASE("join_cross_entropy: a target outside of the classes is refused as before") {
