@@ -53,7 +53,7 @@ def main():
                 verdicts.write_text("")
                 status, output, took = run([*start, "-n", str(world), program, "--no-colors"], options.seconds, SHARDWISE_TIMEOUT="60",
                                            SHARDWISE_TEST_CASES=str(names), SHARDWISE_TEST_VERDICTS=str(verdicts))
-                failed, last, before = [], None, len(todo)
+                failed, last, before, small = [], None, len(todo), False
                 for line in verdicts.read_text().splitlines():
                     verdict, ranks, launches, name = line.split(" ", 3)
                     last = name
@@ -62,7 +62,7 @@ def main():
                     last = None
                     todo.remove(name)
                     if verdict == "needs":
-                        left[name] = int(ranks)
+                        left[name], small = int(ranks), True  # which its program counts as a failure
                         continue
                     left.pop(name)
                     if verdict == "failed":
@@ -74,7 +74,7 @@ def main():
                 if last or len(todo) == before:
                     failed += [last] if last else todo
                     todo = [name for name in todo if last and name != last]
-                elif status != 0 and not failed:  # it has ended between two cases, or behind the last one
+                elif status != 0 and not failed and not small:  # it has ended between two cases, or behind the last one
                     wrong.append("the end of a run")
                     print(f"FAILED over {world} processes: status {status} though every case passed\n{output}", flush=True)
                     for name in failed:
