@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <shardwise/operations/attention/host_plain.hpp>
+#include <shardwise/runtime/cuda/device/launch.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/support/config.hpp>
