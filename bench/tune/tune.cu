@@ -211,33 +211,36 @@ class measured_products {
 };
 
 template <class T>
+call call_of(const blocks& of, std::initializer_list<const layout*> operands, std::initializer_list<void*> p,
+             const layout& out, void* z) {
+  call c;
+  for (const layout* l : operands) c.l[c.inputs++] = *l;
+  int k = 0;
+  for (void* const q : p) c.p[k++] = q;
+  c.all_inputs = c.inputs;
+  c.l[rt::result] = out;
+  c.p[rt::result] = z;
+  c.workspace = of.workspace.data();
+  for (sw::dtype& t : c.type) t = sw::dtype_v<T>;
+  c.f = 1e-5;
+  return c;
+}
+
+template <class T>
 int joined_norm(cu::context& ctx, const blocks& of, std::int64_t rows, std::int64_t width) {
   const layout x = dense({rows, width}), w = dense({width}), stats = dense({rows, 2});
-  const auto make = [&](std::initializer_list<const layout*> operands, std::initializer_list<void*> p, const layout& out,
-                        void* z) {
-    call c;
-    for (const layout* l : operands) c.l[c.inputs++] = *l;
-    int k = 0;
-    for (void* const q : p) c.p[k++] = q;
-    c.all_inputs = c.inputs;
-    c.l[rt::result] = out;
-    c.p[rt::result] = z;
-    c.workspace = of.workspace.data();
-    for (sw::dtype& t : c.type) t = sw::dtype_v<T>;
-    c.f = 1e-5;
-    return c;
-  };
   std::byte* const small = of.b.data();
   clock c(ctx.stream);
   const layout both = dense({2, width});
   const double apart = c.microseconds([&] {
-    call dx = make({&x, &x, &stats, &w}, {of.x.data(), of.y.data(), of.w.data(), small}, x, of.z.data());
+    call dx = call_of<T>(of, {&x, &x, &stats, &w}, {of.x.data(), of.y.data(), of.w.data(), small}, x, of.z.data());
     cu::kernel<op_code::norm_dx>::run<T>(dx, ctx);
-    call dw = make({&x, &x, &stats, &w}, {of.x.data(), of.y.data(), of.w.data(), small + (1 << 20)}, w, small + (2 << 20));
+    call dw = call_of<T>(of, {&x, &x, &stats, &w}, {of.x.data(), of.y.data(), of.w.data(), small + (1 << 20)}, w,
+                         small + (2 << 20));
     cu::kernel<op_code::norm_dw_db>::run<T>(dw, ctx);
   });
   const double joined = c.microseconds([&] {
-    call all = make({&x, &x, &w, &both}, {of.x.data(), of.y.data(), small, small + (1 << 20)}, x, of.z.data());
+    call all = call_of<T>(of, {&x, &x, &w, &both}, {of.x.data(), of.y.data(), small, small + (1 << 20)}, x, of.z.data());
     all.a = sw::attributes<sw::norm_attributes>(0, 1);
     cu::kernel<op_code::norm_dx_dw>::run<T>(all, ctx);
   });
@@ -254,30 +257,19 @@ int joined_loss(cu::context& ctx, const blocks& of, std::int64_t rows, std::int6
            *const norm = reinterpret_cast<C*>(small + (2 << 20));
   std::byte* const targets = of.workspace.data();
   cu::check(cudaMemset(targets, 0, static_cast<std::size_t>(rows) * 4), "cudaMemset");
-  const auto make = [&](std::initializer_list<const layout*> operands, std::initializer_list<void*> p, const layout& out,
-                        void* z) {
-    call c;
-    for (const layout* l : operands) c.l[c.inputs++] = *l;
-    int k = 0;
-    for (void* const q : p) c.p[k++] = q;
-    c.all_inputs = c.inputs;
-    c.l[rt::result] = out;
-    c.p[rt::result] = z;
-    return c;
-  };
   cu::fill_with_noise(of.x.data(), rows * classes * static_cast<std::int64_t>(sizeof(T)), cu::data_type<T>,
                       ctx.stream);  // logits that differ
   clock c(ctx.stream);
   const double apart = c.microseconds([&] {
-    call a = make({&x}, {of.x.data()}, row, norm);
+    call a = call_of<T>(of, {&x}, {of.x.data()}, row, norm);
     cu::kernel<op_code::lse>::run<T>(a, ctx);
-    call b = make({&x, &row, &row}, {of.x.data(), norm, targets}, row, loss);
+    call b = call_of<T>(of, {&x, &row, &row}, {of.x.data(), norm, targets}, row, loss);
     cu::kernel<op_code::nll>::run<T>(b, ctx);
-    call d = make({&row, &x, &row, &row}, {dy, of.x.data(), norm, targets}, x, of.y.data());
+    call d = call_of<T>(of, {&row, &x, &row, &row}, {dy, of.x.data(), norm, targets}, x, of.y.data());
     cu::kernel<op_code::nll_dx>::run<T>(d, ctx);
   });
   const double joined = c.microseconds([&] {
-    call a = make({&row, &x, &row, &row}, {dy, of.x.data(), targets, loss}, x, of.y.data());
+    call a = call_of<T>(of, {&row, &x, &row, &row}, {dy, of.x.data(), targets, loss}, x, of.y.data());
     cu::kernel<op_code::nll_dx_loss>::run<T>(a, ctx);
   });
   return static_cast<int>(joined / apart * 1000 + 0.5);

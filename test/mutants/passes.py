@@ -461,7 +461,7 @@ MUTANTS = [
      ("unit/pass/layout/by_time.cpp",)),
     ("layout by time: the whole tensor is computed on each rank", "pass/layout/estimate.hpp", "local_interval(s, d, origin, sizes).size", "extent_at(s, d, sizes)",
      ("unit/pass/layout/by_time.cpp",)),
-    ("layout by time: far rows count as near ones", "pass/layout/estimate.hpp", "const double share = 1 / (distance[k] + 0.05);", "const double share = 1;",
+    ("layout by time: far rows count as near ones", "pass/analysis/nearest_rows.hpp", "const double share = 1 / (distance[k] + 0.05);", "const double share = 1;",
      ("unit/pass/layout/by_time.cpp",)),
     ("layout by time: parts that gain nothing are turned with the others", "pass/layout/split.hpp", "from.chosen[p] && times.gains(p)", "from.chosen[p]",
      ("unit/pass/layout/by_time.cpp",)),

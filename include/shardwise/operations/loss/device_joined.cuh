@@ -15,8 +15,8 @@ namespace detail {
 
 // Two blocks share a multiprocessor where two rows fit it: one's sums fill the time in which the other's row is on its way. A block has
 // some four packs of a row for each of its threads, or more.
-inline constexpr std::int64_t loss_row_bytes = std::int64_t{216} * 1024,
-                              loss_multiprocessor_bytes = std::int64_t{226} * 1024;
+inline constexpr std::int64_t loss_block_bytes =
+    4096;  // of shared memory that a block takes beside its row, and what CUDA keeps
 
 // exp(v); of elements of two bytes, whose products are rounded to 8 or 11 bits, by the instruction for powers of two.
 template <class T, class C>
@@ -164,8 +164,10 @@ struct kernel<op_code::nll_dx_loss> {
                        begins_packs<T>(rows, 4, c.p[result], c.l[result].str[last]);
     const auto by_rows = [&](auto* of_rows, int threads) {
       allow_shared(of_rows, static_cast<int>(bytes));
-      const std::int64_t fit = detail::loss_multiprocessor_bytes / bytes, most = 2048 / threads;
-      const std::int64_t at_once = (fit < most ? fit : most) * std::int64_t{ctx.multiprocessors};
+      const std::int64_t fit = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) /
+                               (bytes + detail::loss_block_bytes),
+                         most = 2048 / threads;
+      const std::int64_t at_once = (fit < 1 ? 1 : fit < most ? fit : most) * std::int64_t{ctx.multiprocessors};
       each_piece(rows, [&](const walk<5>& w, const std::int64_t* base) {
         const strided<5> s = make_strided(w, base);
         const auto blocks = static_cast<unsigned>(s.count < at_once ? s.count : at_once);
@@ -174,7 +176,8 @@ struct kernel<op_code::nll_dx_loss> {
         check_launch(name_of(op_code::nll_dx_loss));
       });
     };
-    if (packs && n > short_row && bytes <= detail::loss_row_bytes) {
+    if (packs && n > short_row &&
+        bytes + detail::loss_block_bytes <= device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
       if (n / vector_of<T> >= 4 * 1024) by_rows(&detail::loss_rows_kernel<T, 1024>, 1024);
       else by_rows(&detail::loss_rows_kernel<T, 256>, 256);
       return;

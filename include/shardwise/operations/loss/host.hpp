@@ -10,22 +10,35 @@ SHARDWISE_UNFUSED_BEGIN
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
-// Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
+namespace detail {
+
+// Of a row of n elements, `step` apart. Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a
+// NaN.
+template <class T, class Step>
+constexpr T log_sum_exp(const T* x, std::int64_t n, Step step) {
+  const T from = finite_or_zero(top_of(x, n, step));
+  return from + math<T>::log(exp_total(x, n, step, from));
+}
+// g softmax(x) by the row's log-sum-exp, to o, which may lie where x does if the elements of both lie side by side.
+template <class T, class Step>
+constexpr void scaled_softmax(const T* x, std::int64_t n, Step step, T norm, T g, T* o) {
+  SHARDWISE_IVDEP
+  for (std::int64_t i = 0; i < n; ++i) o[i] = g * math<T>::exp(x[i * step] - norm);
+}
+
+}  // namespace detail
+
 template <>
 struct kernel<op_code::lse> {
   static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    using m = math<T>;
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     const auto rows = [&](auto s) {
-      each_row<2>(both, last, [&](const std::int64_t* at) {
-        const T* const x = q.p[0] + at[0];
-        const T from = detail::finite_or_zero(detail::top_of(x, n, s));
-        q.p[result][at[1]] = from + m::log(detail::exp_total(x, n, s, from));
-      });
+      each_row<2>(both, last,
+                  [&](const std::int64_t* at) { q.p[result][at[1]] = detail::log_sum_exp(q.p[0] + at[0], n, s); });
     };
     by_strides<T>(rows, c.l[0].str[last]);
   }
@@ -59,7 +72,6 @@ struct kernel<op_code::nll_dx> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const auto of = attributes_of<nll_attributes>(c.a);
-    using m = math<T>;
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
     const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last], first = c.l[1].origin[last];
@@ -74,8 +86,7 @@ struct kernel<op_code::nll_dx> {
           for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
           return;
         }
-        SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * by] - norm);
+        detail::scaled_softmax(x, n, by, norm, g, o);
         if (id >= first && id < first + n) o[id - first] = o[id - first] - g;
       });
     };
@@ -90,15 +101,13 @@ struct kernel<op_code::nll_dx_loss> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const auto of = attributes_of<nll_attributes>(c.a);
-    using m = math<T>;
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
     const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last];
     const auto rows = [&](auto by) {
       each_row<5>(all, last, [&](const std::int64_t* at) {
         const T* const x = q.p[1] + at[0];
-        const T from = detail::finite_or_zero(detail::top_of(x, n, by));
-        const T norm = from + m::log(detail::exp_total(x, n, by, from)), g = q.p[0][at[1]];
+        const T norm = detail::log_sum_exp(x, n, by), g = q.p[0][at[1]];
         const std::int64_t id = q.index[at[2]];
         const bool ignored = of.ignores != 0 && id == of.ignored;
         if (!ignored && (id < 0 || id >= n)) detail::refuse_index("cross_entropy target", id, n, op_code::nll);
@@ -108,8 +117,7 @@ struct kernel<op_code::nll_dx_loss> {
           for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
           return;
         }
-        SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * by] - norm);
+        detail::scaled_softmax(x, n, by, norm, g, o);
         o[id] = o[id] - g;
       });
     };

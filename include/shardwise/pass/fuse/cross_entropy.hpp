@@ -138,7 +138,7 @@ struct joining_cross_entropy : rewriting<cross_entropy_rules<Worth>> {
 }  // namespace passes
 
 // Where the gradient of a cross entropy's rows is known before their loss, as that of a mean or a sum is, both are one kernel, which
-// leaves the gradient in the logits' place; on GPUs a row of whole packs that shared memory holds (216 KiB) is read once. Values are the same; on hosts in every bit. Left
+// leaves the gradient in the logits' place; on GPUs a row of whole packs that a block's shared memory holds is read once. Values are the same; on hosts in every bit. Left
 // as they are: losses whose gradient depends on themselves, or on a collective behind the logits (a count of targets over ranks), and
 // classes that ranks share. The price: the gradient's storage is taken as soon as the loss is computed; where something else reads the
 // logits afterwards, such as an accuracy, it is not theirs.

@@ -3,6 +3,7 @@
 // that it asks for; layout_points: at which run-time sizes.
 #pragma once
 
+#include <shardwise/pass/analysis/nearest_rows.hpp>
 #include <shardwise/pass/layout/plan.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -20,13 +21,6 @@ constexpr convolution_kind convolution_kind_of(std::int64_t inputs, std::int64_t
 }
 
 namespace passes {
-
-// Between powers of two a straight line; 0 of 0.
-constexpr double log2_of(std::int64_t n) {
-  if (n < 2) return 0;
-  const int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
-  return whole - 1 + static_cast<double>(n) / static_cast<double>(std::int64_t{1} << whole);
-}
 
 // What decides how fast a convolution is beside its kind, as logarithms: images, inputs and outputs of a group, places of the result,
 // elements of the kernel, strides, groups.
@@ -91,33 +85,11 @@ struct convolution_work {
  private:
   template <class List, class Rows>
   constexpr pair nearest(const List& known, const Rows& rows, int of, int first, int second) const {
-    constexpr int most = 4;
-    int row[most] = {-1, -1, -1, -1};
-    double distance[most]{};
-    for (int r = 0; r < List::count; ++r) {
-      if (known.of[r].kind != kind) continue;
-      double d = at.squared_distance(known.of[r].at);
-      int moved = r;
-      for (int k = 0; k < most; ++k) {
-        if (row[k] >= 0 && distance[k] <= d) continue;
-        const int later = row[k];
-        const double further = distance[k];
-        row[k] = moved;
-        distance[k] = d;
-        if (later < 0) break;
-        moved = later;
-        d = further;
-      }
-    }
-    double total = 0, a = 0, b = 0;
-    for (int k = 0; k < most && row[k] >= 0; ++k) {
-      const double(&rate)[8] = rows[row[k]].picoseconds[of];
-      const double share = 1 / (distance[k] + 0.05);
-      total += share;
-      a += share * rate[first];
-      b += share * rate[second];
-    }
-    return {multiplications * a / total / 1e3, multiplications * b / total / 1e3};
+    nearest_rows near;
+    for (int r = 0; r < List::count; ++r)
+      if (known.of[r].kind == kind) near.add(r, at.squared_distance(known.of[r].at));
+    const auto mean = [&](int column) { return near.mean([&](int r) { return rows[r].picoseconds[of][column]; }); };
+    return {multiplications * mean(first) / 1e3, multiplications * mean(second) / 1e3};
   }
 
  public:

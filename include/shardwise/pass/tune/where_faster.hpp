@@ -2,53 +2,30 @@
 // where_faster: fusions that a device's table of times says are faster than what they replace.
 #pragma once
 
+#include <shardwise/pass/analysis/nearest_rows.hpp>
 #include <shardwise/pass/fuse/worth.hpp>
 #include <shardwise/pass/tune/times.hpp>
 #include <shardwise/propagation/contraction.hpp>
 
 namespace shardwise::inline v0_1::passes {
 
-// Between powers of two a straight line; 0 of 0.
-constexpr double log2_of_size(std::int64_t n) {
-  if (n < 2) return 0;
-  const int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
-  return whole - 1 + static_cast<double>(n) / static_cast<double>(std::int64_t{1} << whole);
-}
-
 // The mean of the four measured rows that are nearest, the nearer the more: distances are those of the sizes' logarithms, of a fourth
 // size, how many there are, three times that. 0: none.
 template <class Row, std::size_t Rows, std::size_t Dims, class Figure>
 constexpr double estimated_permille(const Row (&rows)[Rows], const std::int64_t (&shape)[Dims], Figure&& figure) {
-  constexpr int most = 4;
-  int near[most] = {-1, -1, -1, -1};
-  double distance[most]{}, at[Dims]{};
-  for (std::size_t k = 0; k < Dims; ++k) at[k] = log2_of_size(shape[k]);
+  double at[Dims]{};
+  for (std::size_t k = 0; k < Dims; ++k) at[k] = log2_of(shape[k]);
+  nearest_rows near;
   for (std::size_t r = 0; r < Rows; ++r) {
     if (figure(rows[r]) == 0) continue;
     double d = 0;
     for (std::size_t k = 0; k < Dims; ++k) {
-      const double apart = (k < 3 ? 1 : 3) * (at[k] - log2_of_size(rows[r].shape[k]));
+      const double apart = (k < 3 ? 1 : 3) * (at[k] - log2_of(rows[r].shape[k]));
       d += apart * apart;
     }
-    int moved = static_cast<int>(r);
-    for (int k = 0; k < most; ++k) {
-      if (near[k] >= 0 && distance[k] <= d) continue;
-      const int later = near[k];
-      const double further = distance[k];
-      near[k] = moved;
-      distance[k] = d;
-      if (later < 0) break;
-      moved = later;
-      d = further;
-    }
+    near.add(static_cast<int>(r), d);
   }
-  double total = 0, sum = 0;
-  for (int k = 0; k < most && near[k] >= 0; ++k) {
-    const double share = 1 / (distance[k] + 0.05);
-    total += share;
-    sum += share * figure(rows[near[k]]);
-  }
-  return total > 0 ? sum / total : 0;
+  return near.mean([&](int r) { return figure(rows[r]); });
 }
 
 // What a table leaves open is not fused: products of a batch, integers. Sizes are a rank's, of run-time extents the largest.

@@ -213,15 +213,14 @@ void check_values() {
     CHECK(real[i] == doctest::Approx(plain[i]).epsilon(1e-12));
   }
 }
-template <class Pipeline>
 struct classes_task {
   using inputs = sw::inputs<sw::input_tensor<double, sw::shape<12, 16>, sw::on<dp<1>, sw::shard<0>>>,
                             sw::input_tensor<std::int32_t, sw::shape<12>, sw::on<dp<1>, sw::shard<0>>>>;
   constexpr auto operator()(const auto& m, const auto& x, const auto& t) const { return sw::cross_entropy(m(x), t); }
 };
 template <class Pipeline>
-using classifying = sw::train_step<projections<16>::template model, classes_task<Pipeline>,
-                                   sw::plan<sw::data_parallel<dp<1>>>, mesh<1>, sw::sgd<>, Pipeline, double>;
+using classifying = sw::train_step<projections<16>::template model, classes_task, sw::plan<sw::data_parallel<dp<1>>>,
+                                   mesh<1>, sw::sgd<>, Pipeline, double>;
 TEST_CASE("tuned: a loss and its adjoint are joined where the table says so") {
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, gains>>>>(op_code::nll_dx_loss) == 1);
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, loses>>>>(op_code::nll_dx_loss) == 0);

@@ -16,7 +16,15 @@ void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_
   check_launch(name_of(op));
 }
 
-// Before the launch of a kernel that takes more than 48 KB of shared memory.
+// A number of the current device. Throws device_error where CUDA does not tell it.
+inline std::int64_t device_attribute(cudaDeviceAttr what) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, what, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+// Before the launch of a kernel that takes more than 48 KB of shared memory. Throws device_error above what a block may have there.
 template <class Kernel>
 void allow_shared(Kernel kernel, int bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
