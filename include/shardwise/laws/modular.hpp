@@ -81,8 +81,10 @@ struct math<laws::modp> {
   static constexpr T lowest() { return (T(0) - T(11)) / T(48271); }
   static constexpr T highest() { return (T(0) - T(12)) / T(48271); }
   // Exact where kernels and pullbacks rely on it, numbers of ranks and one over them; any other real is an arbitrary
-  // element.
+  // element. A number that is not set (NaN) proves nothing: no constant.
   static constexpr T from(double x) {
+    if (x != x)
+      throw "a kernel under proof reads a number of the step that its step_env does not set: laws::dispatch sets them";
     if (x == 0) return T(0);
     if (x == -1) return T(0) - T(1);
     for (int n = 1; n <= 4; ++n) {

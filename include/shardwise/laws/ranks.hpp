@@ -253,6 +253,8 @@ constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::
   env.seed = 2;
   env.step = 3;
   env.max_norm = 5;
+  env.clip_value = 7;
+  env.dampening = 0.25;
   env.lr = 0.1;
   env.momentum = 0.75;
   env.weight_decay = 0.01;
