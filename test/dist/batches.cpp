@@ -383,9 +383,9 @@ TEST_CASE("batches: the first wait for any member is the batch's") {
   } program;
   std::vector<std::byte> arena(static_cast<std::size_t>(step::peak_bytes) + 64);
   constexpr int origin[sw::max_axes]{};
-  program.lower(arena.data(), origin, {}, [](const sw::node&) { return nullptr; });
+  program.lower(arena.data(), origin, {}, nullptr);
   const auto& calls = program.calls();
-  const sw::runtime::overlap o = sw::runtime::overlap_of<step>(calls);
+  const sw::runtime::overlap o = sw::runtime::overlap_of(program.tables(), calls);
   int later_is_first = 0;
   for (std::size_t k = 0; k < calls.size(); ++k) {
     if (!o.beside[k]) continue;

@@ -112,18 +112,18 @@ struct dynamic_bytes {
 // What lies behind the last parameter of each flat one, and of its states.
 template <class Step, class Rank>
 bool padding_is_zero(sw::executor<Step, Rank>& run) {
-  using flat = typename sw::executor<Step, Rank>::flat;
+  constexpr const auto& flat = sw::executor<Step, Rank>::flat;
   bool zero = true;
   for (int i = 0; i < Step::program.node_count; ++i) {
     const sw::node& n = Step::program.nodes[i];
     const auto of = sw::attributes_of<sw::leaf_attributes>(n.a);
     const bool leaf = n.op == sw::op_code::param, state = n.op == sw::op_code::state && of.which < 2;
     const int number = static_cast<int>(leaf ? of.index : of.parameter);
-    if (!(leaf || state) || !flat::is_flat(number)) continue;
+    if (!(leaf || state) || !flat.is_flat(number)) continue;
     const auto& l = run.layout_of(i);
     const auto block = run.value(i);
     for (std::int64_t k = 0; k < l.ext[0]; ++k)
-      if (l.origin[0] + k >= flat::end_of(number)) zero = zero && block[static_cast<std::size_t>(k)] == 0;
+      if (l.origin[0] + k >= flat.end_of(number)) zero = zero && block[static_cast<std::size_t>(k)] == 0;
   }
   return zero;
 }

@@ -83,7 +83,7 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
     probe.momentum = 0;
     feed(ex, 0);
     ex.run(probe);
-    constexpr bool flat = sw::runtime::flat_parts<Step>::any;  // a state is that of several parameters
+    constexpr bool flat = sw::runtime::flat_parts_of<Step>.any();  // a state is that of several parameters
     for (int i = 0; flat && i < ex.parameter_count(); ++i) {
       const std::vector<double> value = ex.full_state(ex.parameter_name(i), sw::moment::first);
       const std::lock_guard lock(gate);

@@ -6,17 +6,9 @@
 #include <shardwise/module/accumulate.hpp>
 #include <shardwise/module/bind.hpp>
 #include <shardwise/vocabulary/flat_part.hpp>
+#include <shardwise/vocabulary/parameter_info.hpp>
 
 namespace shardwise::inline v0_1::detail {
-
-// A parameter or buffer of a program.
-struct parameter_info {
-  int node = -1;
-  int scope = -1;
-  const char* name = nullptr;
-  init_kind kind = init_kind::zeros;
-  double scale = 0;
-};
 
 // Where a walk through a model stands in its plan, for what is said of parameters by name. A plan that says nothing costs nothing.
 template <class Plan, int Modules, bool Asked = plan_traits<Plan>::any_freezes || plan_traits<Plan>::any_groups>

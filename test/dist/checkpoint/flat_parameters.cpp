@@ -72,7 +72,7 @@ void check_loaded(const std::string& from, const std::vector<double>& then, cons
     CHECK(held(run) == then);
     one_step(run, 3);
     CHECK(apart(held(run), end) < 1e-12);
-    if constexpr (sw::executor<To>::flat::any) CHECK(padding_is_zero(run));
+    if constexpr (sw::executor<To>::flat.any()) CHECK(padding_is_zero(run));
   });
 }
 template <class From, class... To>

@@ -143,9 +143,9 @@ class phase_runner {
     for (int a = 0; a < p.axes; ++a) coordinate_[a] = rank_coordinate(p, rank, a);
     const auto& plan = step::memory::value;
     std::byte* const scratch = plan.workspace > 0 ? arena : nullptr;
-    lowered_.lower(arena, coordinate_, {}, [=](const sw::node&) { return scratch; });
+    lowered_.lower(arena, coordinate_, {}, scratch);
     if (sw::has_waits(step::program)) {
-      overlap_ = sw::runtime::overlap_of<step>(lowered_.calls());
+      overlap_ = sw::runtime::overlap_of(lowered_.tables(), lowered_.calls());
       const std::int64_t beside = sw::host_backend::stream_workspace(step::program);
       std::byte* const far = scratch ? scratch + plan.workspace - sw::passes::align_up(beside) : nullptr;
       for (std::size_t i = 0; i < lowered_.calls().size(); ++i)

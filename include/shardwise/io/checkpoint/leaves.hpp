@@ -48,7 +48,7 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
   const auto& g = Executor::image();
   std::vector<saved_leaf> all;
   const auto add = [&](std::string name, int id, bool is_state, int buffer = -1) {
-    const spec& s = Executor::flat::spec_of(g, id);
+    const spec& s = Executor::flat.spec_of(g, id);
     for (int a = 0; a < s.axes; ++a)
       if (s.place[a].is_partial())
         throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name +
@@ -87,7 +87,7 @@ inline std::vector<stored_tensor> tensors_of(const std::vector<saved_leaf>& leav
 // Of the ranks that have one block of leaf number `leaf`, the one that writes it: they take turns, so that no rank writes all.
 template <class Executor>
 bool writes_block(int id, int leaf, int rank) {
-  const runtime::equal_blocks groups{Executor::image().spec_of(Executor::flat::node_of(Executor::image(), id))};
+  const runtime::equal_blocks groups{Executor::image().spec_of(Executor::flat.node_of(Executor::image(), id))};
   return groups.member(rank, leaf % groups.copies()) == rank;
 }
 

@@ -151,7 +151,7 @@ template <class Program, bool Buffers, int At, class... Entries>
 struct mapped_tensor {
   using path = runtime::detail::parameter_path<Program, Buffers, At>;
   static constexpr int count = (0 + ... + (entry_matches<Entries>(path::path.view()) ? 1 : 0));
-  static constexpr spec described = runtime::flat_parts<Program>::spec_of(
+  static constexpr spec described = runtime::flat_parts_of<Program>.spec_of(
       Program::program, runtime::detail::module_tensors<Program, Buffers>(Program::program).node[At]);
   static constexpr bool fits = (fits_rank<Entries>(path::path.view(), described.rank) && ...);
   static constexpr bool has_heads = (fits_heads<Entries>(path::path.view(), described.extent[0]) && ...);

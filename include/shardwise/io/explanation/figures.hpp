@@ -168,8 +168,9 @@ void explain_nodes(explanation& e) {
   const auto& g = runtime::lowered<Step>::image();
   const std::vector<std::string> names = node_names(g);
   const auto live = runtime::live_bytes(g, runtime::lowered<Step>::plan());
-  passes::phase_marks<std::remove_cvref_t<decltype(g)>::node_capacity> marks;
-  passes::mark_phases(marks, g);
+  const auto& sized = runtime::program_image<Step>::value;
+  passes::phase_marks<std::remove_cvref_t<decltype(sized)>::node_capacity> marks;
+  passes::mark_phases(marks, sized);
   std::vector<int> number(static_cast<std::size_t>(g.node_count) + 1);
   number_nodes(g, number.data());
   for (int i = 0; i < g.node_count; ++i) {

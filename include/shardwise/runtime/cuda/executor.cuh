@@ -86,7 +86,7 @@ class executor<Step, cuda_rank<Mesh>>
         watches_(has_check(options.checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         state_(rank.multiprocessors(), groups),
-        host_calls_(program()) {
+        host_calls_(image()) {
     if (has_check(options.checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
@@ -136,14 +136,14 @@ class executor<Step, cuda_rank<Mesh>>
   // as a graph a profiler shows them where it is captured, here, and in recorded runs. Collective.
   void mark_ranges(bool on = true) {
     synchronize();
-    if (on) ranges_.name(program());
+    if (on) ranges_.name(image());
     else ranges_.clear();
     relowered();
   }
 
   // Waits until all that is queued is done; reports indices that kernels met outside their tables, and what an opaque function threw.
   void synchronize() {
-    state_.synchronize(program(), *rank_);
+    state_.synchronize(image(), *rank_);
     report_host_calls();
   }
 
@@ -151,7 +151,7 @@ class executor<Step, cuda_rank<Mesh>>
   element loss() { return output()[0]; }
   std::vector<element> output() {
     check_ran();
-    return value(program().outputs[0]);
+    return value(image().outputs[0]);
   }
   // Output `index` as this rank holds it, from its first element to its last in storage; layout_of(outputs[index]) finds
   // the elements.
@@ -159,7 +159,7 @@ class executor<Step, cuda_rank<Mesh>>
   std::vector<E> output(int index) {
     base::check_output(index);
     check_ran();
-    return value<E>(program().outputs[index]);
+    return value<E>(image().outputs[index]);
   }
 
   // As on the host; what is copied has item(), too.
@@ -319,7 +319,7 @@ class executor<Step, cuda_rank<Mesh>>
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), node, rank_->index()) + ")");
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(image(), node, rank_->index()) + ")");
     }
   }
   void run_part(const numbers& env, bool update) {
@@ -358,8 +358,8 @@ class executor<Step, cuda_rank<Mesh>>
   }
 
   void lower(const run_sizes& n_dyn) {
-    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [](const node&) { return nullptr; });
-    schedule_ = runtime::schedule<Step>(calls());
+    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, nullptr);
+    schedule_ = runtime::schedule(base::tables(), calls());
     work_.assign(calls().begin(), calls().end());
     event_.clear();
     for (auto& counts : collectives_) counts = {};
@@ -368,12 +368,12 @@ class executor<Step, cuda_rank<Mesh>>
       if (communicates(c.kind) && c.members != 0)
         ++collectives_[i < part_end(0) ? 0 : parts - 1][static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
-        c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
+        c.l[1] = runtime::group_block(image().spec_of(image().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
                                       n_dyn);
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
-    host_calls_.prepare(program(), work_);
+    host_calls_.prepare(image(), work_);
   }
 
   // Those of one run of a part.
@@ -389,7 +389,7 @@ class executor<Step, cuda_rank<Mesh>>
     ctx.plans->allow_tf32(checked_device_step<Step>::tf32);
     ctx.plans->begin_search(options, ctx.stream);
     for (const runtime::call& c : work_)
-      if (program().nodes[c.node].op == op_code::einsum) launch(c, 1, ctx);
+      if (image().nodes[c.node].op == op_code::einsum) launch(c, 1, ctx);
     rank_->synchronize(ctx.stream);
     products_ = ctx.plans->end_search();
     clear();
@@ -450,7 +450,7 @@ class executor<Step, cuda_rank<Mesh>>
         for (std::size_t k = i; k < end; ++k)
           if (schedule_[k].awaited) cuda::check(cudaEventRecord(event_.at(k).get(), ctx.stream), "cudaEventRecord");
       } catch (const device_error& e) {
-        throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
+        throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(image(), c.node, rank_->index()) + ")");
       }
       i = end;
     }
@@ -473,9 +473,8 @@ class executor<Step, cuda_rank<Mesh>>
   }
   // Calls i to end, which go out together, and what there is to see before and after them.
   void watched(std::size_t i, std::size_t end, cuda::context& ctx) {
-    using watch = runtime::finite_watch<Step>;
-    const auto fetch = [&](int id) -> const void* {
-      const std::size_t bytes = layout_of(id).span() * size_of(program().spec_of(id).type);
+    auto fetch = [&](int id) -> const void* {
+      const std::size_t bytes = layout_of(id).span() * size_of(image().spec_of(id).type);
       fetched_.resize(bytes);
       if (bytes > 0) {
         cuda::check(cudaMemcpyAsync(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream),
@@ -484,29 +483,31 @@ class executor<Step, cuda_rank<Mesh>>
       }
       return fetched_.data();
     };
+    const runtime::finite_watch watch(*this, &fetch,
+                                      [](void* from, int id) { return (*static_cast<decltype(fetch)*>(from))(id); });
     std::size_t at = i;
     try {
       bool allowed = false;
-      for (; at < end; ++at) allowed = watch::before(*this, work_[at], fetch) || allowed;
+      for (; at < end; ++at) allowed = watch.before(work_[at]) || allowed;
       launch(work_[i], end - i, ctx);
       rank_->synchronize(ctx.stream);
       host_calls_.rethrow();
-      for (at = i; at < end; ++at) watch::after(*this, work_[at], allowed, fetch);
+      for (at = i; at < end; ++at) watch.after(work_[at], allowed);
     } catch (const rank_failed&) {
       throw;
     } catch (const device_error&) {
       throw;
     } catch (const std::exception& e) {
       throw std::runtime_error(std::string(e.what()) + " (" +
-                               runtime::place_of(program(), work_[at < end ? at : i].node, rank_->index()) + ")");
+                               runtime::place_of(image(), work_[at < end ? at : i].node, rank_->index()) + ")");
     }
   }
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     if (!communicates(c.kind)) {
-      if (program().nodes[c.node].op == op_code::opaque)
+      if (image().nodes[c.node].op == op_code::opaque)
         return host_calls_.launch(static_cast<std::size_t>(&c - work_.data()), ctx.stream, warming_);
-      ctx.env = state_.env_of_group(static_cast<int>(optimizer_group(program().nodes[c.node].op, c.a)));
+      ctx.env = state_.env_of_group(static_cast<int>(optimizer_group(image().nodes[c.node].op, c.a)));
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
     ncclComm_t const group = rank_->communicator(c.axis);

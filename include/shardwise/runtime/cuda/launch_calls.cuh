@@ -24,7 +24,7 @@ struct expression_source<Step, true> {
 // What launches node `id` alone. Throws, with the node's place, where no kernel of it is compiled.
 template <class Step>
 launcher launcher_of_node(int id, int rank) {
-  const auto& g = runtime::program_source<Step>::program;
+  const auto& g = runtime::tables_of<Step>::image();
   const node& n = g.nodes[id];
   const dtype type = kernel_type(g, n);
   if (n.op == op_code::custom) return custom_launcher(*custom_of(g, n), type);
@@ -47,7 +47,7 @@ launcher launcher_of_node(int id, int rank) {
 // Throws if the program has a call that no compiled kernel or collective runs.
 template <class Step, class Calls>
 void check_compiled(const Calls& calls, int rank) {
-  const auto& g = runtime::program_source<Step>::program;
+  const auto& g = runtime::tables_of<Step>::image();
   for (const call& c : calls) {
     if (g.nodes[c.node].op == op_code::opaque) continue;  // on the host: see host_calls.hpp
     if (!communicates(c.kind)) launcher_of_node<Step>(c.node, rank);
@@ -60,7 +60,7 @@ void check_compiled(const Calls& calls, int rank) {
 template <class Step>
 void prepare_call(const call& c, context& ctx) {
   if (communicates(c.kind)) return;
-  const auto& g = runtime::program_source<Step>::program;
+  const auto& g = runtime::tables_of<Step>::image();
   const node& n = g.nodes[c.node];
   if (n.op != op_code::custom) return;
   if (const launcher f = custom_preparer(*custom_of(g, n), kernel_type(g, n))) f(c, ctx);
@@ -69,7 +69,7 @@ void prepare_call(const call& c, context& ctx) {
 // Launches a call that computes, or `count` neighbours that go out together (passes::starts_together).
 template <class Step>
 void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) {
-  const auto& g = runtime::program_source<Step>::program;
+  const auto& g = runtime::tables_of<Step>::image();
   const call& c = calls[0];
   if (count == 1) return launcher_of_node<Step>(c.node, rank)(c, ctx);
   const node& n = g.nodes[c.node];

@@ -11,17 +11,12 @@
 #include <vector>
 
 #include <shardwise/graph/tensor.hpp>
-#include <shardwise/runtime/eager/flight.hpp>
 #include <shardwise/runtime/executor/arena.hpp>
-#include <shardwise/runtime/executor/dead_storage.hpp>
+#include <shardwise/runtime/executor/call_loop.hpp>
 #include <shardwise/runtime/executor/executor_base.hpp>
-#include <shardwise/runtime/executor/finite.hpp>
 #include <shardwise/runtime/executor/held_blocks.hpp>
-#include <shardwise/runtime/executor/parted_calls.hpp>
 #include <shardwise/runtime/host/initialise.hpp>
 #include <shardwise/runtime/host/provided_kernels.hpp>
-#include <shardwise/runtime/program/observer.hpp>
-#include <shardwise/runtime/program/overlap.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
@@ -43,17 +38,17 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   using base::calls, base::find, base::image, base::layout_of, base::parameter_count, base::pointer, base::program;
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
-      : base(&rank), arena_(source::peak_bytes), checks_(checks) {
+      : base(&rank), arena_(source::peak_bytes), loop_(*this, loop_of(), checks) {
     if constexpr (base::template takes_parameters_of<void>()) start();
   }
   executor(Rank& rank, std::span<std::byte> arena, executor_checks checks = executor_checks::none)
-      : base(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
+      : base(&rank), arena_(arena, source::peak_bytes), loop_(*this, loop_of(), checks) {
     if constexpr (base::template takes_parameters_of<void>()) start();
   }
   // Of a program with_parameters_of<Program, Of>: the parameters and buffers are those of `from`, which outlives this one.
   template <class Of>
   executor(Rank& rank, executor<Of, Rank>& from, executor_checks checks = executor_checks::none)
-      : base(&rank), arena_(source::peak_bytes), checks_(checks) {
+      : base(&rank), arena_(source::peak_bytes), loop_(*this, loop_of(), checks) {
     if constexpr (base::template takes_parameters_of<Of>()) {
       base::borrow_parameters(from);
       start();
@@ -61,12 +56,12 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   }
   // Without a rank, and with a rank of another mesh or another kind: sentences.
   template <class None = void>
-  executor() : base(nullptr), arena_(0), checks_(executor_checks::none) {
+  executor() : base(nullptr), arena_(0), loop_(*this, loop_of(), executor_checks::none) {
     static_assert(raise<problem::executor_rank, None, mesh_type>::ok);
   }
   template <class Other, class... More>
     requires(!std::is_same_v<Other, Rank> && !std::is_same_v<std::remove_cv_t<Other>, executor>)
-  explicit executor(Other&, const More&...) : base(nullptr), arena_(0), checks_(executor_checks::none) {
+  explicit executor(Other&, const More&...) : base(nullptr), arena_(0), loop_(*this, loop_of(), executor_checks::none) {
     static_assert(raise<problem::executor_rank, Other, mesh_type>::ok);
   }
 
@@ -86,7 +81,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   }
 
   // Who is told of the calls of the runs that follow; null: nobody. Price: a virtual call for each call of the program.
-  void observe(runtime::call_observer* observer) { observer_ = observer; }
+  void observe(runtime::call_observer* observer) { loop_.observe(observer); }
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() const { return output()[0]; }
@@ -126,7 +121,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
     base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&]() -> void* {
-      if (arrivals_.any()) arrivals_.forget(pointer(id));
+      loop_.forget_arrival(id);
       return pointer(id);
     });
     base::given().input(index);
@@ -144,11 +139,9 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       throw std::invalid_argument("shardwise: set_input: input " + std::to_string(index) +
                                   " has other extents or placements than the pending tensor; declare it with "
                                   "arriving<input_like<...>> of the tensor's type");
-    arrivals_.forget(pointer(id));
-    arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)),
-                  std::move(p).release());
+    loop_.arrive(id, T::sp.type, std::move(p).release());
     base::given().input(index);
-    if (!is_awaited(id)) arrivals_.land_for(calls().size());
+    loop_.land_unawaited(id);
   }
   template <tensor X>
     requires(!detail::is_pending<X>)
@@ -195,7 +188,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   // One of several programs over one arena: what is set for one of them is set for all.
   executor(Rank& rank, std::span<std::byte> arena, runtime::given_values& given, executor_checks checks)
-      : base(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
+      : base(&rank), arena_(arena, source::peak_bytes), loop_(*this, loop_of(), checks) {
     base::share_given(given);
     start();
   }
@@ -213,7 +206,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   }
   // --- what executor_base asks for
 
-  void quiesce() { arrivals_.land_for(calls().size()); }
+  void quiesce() { loop_.land(); }
   void relowered() {}
   template <class F>
   void fill_block(int id, const F& f) {
@@ -250,13 +243,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       }
     store(std::data(whole));
   }
-  // A call each, an arrival each, and of a collective beside kernels its launch and the wait for it.
-  std::int64_t most_events() const {
-    std::int64_t n = static_cast<std::int64_t>(calls().size()) + 1;
-    for (int i = 0; i < image().node_count; ++i) n += image().nodes[i].op == op_code::input ? 1 : 0;
-    for (const bool beside : overlap_.beside) n += beside ? 2 : 0;
-    return n;
-  }
+  std::int64_t most_events() const { return loop_.most_events(); }
 
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
 
@@ -273,141 +260,12 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void run_part(const numbers& env, bool update) {
     run_calls(env, update ? base::update_call() : 0, update ? calls().size() : base::update_call());
   }
-  // Calls [at, end).
-  void run_calls(const numbers& env, std::size_t at, const std::size_t end) {
-    if (checks_ != executor_checks::none) rank_->agree(env.run().seed, "the seed");
-    const dynamic_array<runtime::call>& list = calls();
-    plan_parts();
-    if constexpr (requires { rank_->place().runs(place); }) rank_->place().runs(place);
-    recorder_ = timeline_ && timeline_->begin(recorded_as_, env.run().step) ? timeline_ : nullptr;
-    try {
-      if constexpr (overlapped) {
-        run_overlapped(env, at, end);
-      } else {
-        for (; at < end; at += static_cast<std::size_t>(list[at].members)) {
-          if (arrivals_.any()) land_for(at);
-          if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
-          if (observer_) observer_->before(list[at].node);
-          watched(at, [&] { run_call(at, env); });
-        }
-      }
-      if (observer_) observer_->before(end < list.size() ? list[end].node : image().node_count);
-      if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), end);
-      if (arrivals_.any()) land_for(list.size());
-      if (recorder_) recorder_->end();
-      base::exchange_storage();
-      ran_ = true;
-    } catch (const rank_failed&) {
-      throw;
-    } catch (const std::exception& e) {
-      if (at >= end) throw;
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(image(), list[at].node, rank_->index()) +
-                               ")");
-    }
-  }
-
-  // Call `at`, run by f, and what there is to see before and after it.
-  template <class F>
-  void watched(std::size_t at, F&& f) {
-    if (!has_check(checks_, executor_checks::finite)) return f();
-    using watch = runtime::finite_watch<Step>;
-    const auto fetch = [this](int id) -> const void* { return pointer(id); };
-    const std::size_t end = at + static_cast<std::size_t>(calls()[at].members);
-    bool allowed = false;
-    for (std::size_t k = at; k < end; ++k) allowed = watch::before(*this, calls()[k], fetch) || allowed;
-    f();
-    for (std::size_t k = at; k < end; ++k) watch::after(*this, calls()[k], allowed, fetch);
-  }
-
-  static const step_env& read_by(const runtime::call& c, const numbers& env) {
-    return env.read_by(image().nodes[c.node].op, c.a);
-  }
-  void run_call(std::size_t at, const numbers& env) {
-    if (!recorder_) return parted_.run(at, kernel_[at], calls()[at], read_by(calls()[at], env), *rank_);
-    runtime::time_span& when = next_event(event_kind::call, at).time;
-    when.begin = runtime::now();
-    parted_.run(at, kernel_[at], calls()[at], read_by(calls()[at], env), *rank_);
-    when.end = runtime::now();
-  }
-  timeline_event& next_event(event_kind kind, std::size_t at, int stream = runtime::compute_stream) {
-    timeline_event& e = recorder_->next(kind, at, stream);
-    e.calls = calls()[at].members;
-    return e;
-  }
-  void land_for(std::size_t at) {
-    if (!recorder_ || !arrivals_.due(at)) return arrivals_.land_for(at);
-    runtime::time_span& when = recorder_->next(event_kind::arrival, at).time;
-    when.begin = runtime::now();
-    arrivals_.land_for(at);
-    when.end = runtime::now();
-  }
-
-  // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
-  // same before, or fail as well, which ends it.
-  void run_overlapped(const numbers& env, std::size_t& at, const std::size_t end) {
-    try {
-      for (; at < end; at += static_cast<std::size_t>(calls()[at].members)) {
-        if (arrivals_.any()) land_for(at);
-        catch_up(at);
-        if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
-        if (observer_) observer_->before(calls()[at].node);
-        watched(at, [&] {
-          if (!overlap_.beside[at]) return run_call(at, env);
-          issue(at, env);
-          if (has_check(checks_, executor_checks::finite)) rank_->stream().wait(ticket_[at]);
-        });
-      }
-      catch_up(end);
-    } catch (...) {
-      rank_->stream().drain();
-      throw;
-    }
+  void run_calls(const numbers& env, std::size_t at, std::size_t end) {
+    constexpr bool groups = sizeof env.of > sizeof(step_env);
+    loop_.run(*rank_, {env.of, groups}, at, end, timeline_, recorded_as_);
+    ran_ = true;
   }
   static std::string place(int node, int rank) { return runtime::place_of(image(), node, rank); }
-  void issue(std::size_t at, const numbers& env) {
-    auto& stream = rank_->stream();
-    if (!recorder_) {
-      ticket_[at] = stream.issue(kernel_[at], calls()[at], env.run(), nullptr, place);
-      return;
-    }
-    runtime::time_span& when = next_event(event_kind::launch, at).time;
-    runtime::time_span& there = next_event(event_kind::call, at, runtime::communication_stream).time;
-    when.begin = runtime::now();
-    ticket_[at] = stream.issue(kernel_[at], calls()[at], env.run(), &there, place);
-    when.end = runtime::now();
-  }
-  void catch_up(std::size_t at) {
-    const int w = overlap_.await[at];
-    if (w < 0) return;
-    const unsigned t = ticket_[static_cast<std::size_t>(w)];
-    if (!recorder_) return rank_->stream().wait(t);
-    runtime::time_span& when = recorder_->next(event_kind::wait, static_cast<std::size_t>(w)).time;
-    when.begin = runtime::now();
-    rank_->stream().wait(t);
-    when.end = runtime::now();
-  }
-
-  static bool is_awaited(int input) {
-    for (int i = 0; i < image().node_count; ++i)
-      if (image().nodes[i].op == op_code::wait && awaited_by(image(), i) == input) return true;
-    return false;
-  }
-  // The first call behind a wait for input node `id`, or that touches its storage.
-  std::size_t needed_at(int id) const {
-    const auto& g = image();
-    int wait = g.node_count;
-    for (int i = g.node_count - 1; i >= 0; --i)
-      if (g.nodes[i].op == op_code::wait && awaited_by(g, i) == id) wait = i;
-    std::size_t at = 0;
-    for (; at < calls().size(); ++at) {
-      const node& n = g.nodes[calls()[at].node];
-      bool reads = calls()[at].node > wait;
-      for (int k = 0; k < n.inputs; ++k) reads = reads || base::plan().owner[n.in[k]] == id;
-      if (reads) break;
-    }
-    while (at < calls().size() && calls()[at].members == 0) --at;  // a batch needs what any member does
-    return at;
-  }
 
   struct graph_tag {
     static constexpr const auto& value = source::program;
@@ -428,40 +286,15 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     base::clear_padding();
   }
 
-  void lower(const run_sizes& n_dyn) {
-    std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
-    const auto workspace_of = [=](const node&) { return scratch; };
-    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, workspace_of);
-    parted_.forget();
-    plan_parts();
-    kernel_.clear();
-    for (const runtime::call& c : calls()) kernel_.push_back(table::of(c.node));
-    if constexpr (overlapped) {
-      overlap_ = runtime::overlap_of<Step>(calls());
-      ticket_.resize(calls().size());
-      std::byte* const beside = scratch ? scratch + base::plan().workspace - passes::align_up(stream_workspace) : nullptr;
-      for (std::size_t i = 0; i < calls().size(); ++i)
-        for (std::size_t k = i; overlap_.beside[i] && k < base::launch_end(i); ++k) base::set_workspace(k, beside);
-    }
-    if (has_check(checks_, executor_checks::poison)) dead_.note(image(), base::plan(), calls());
-  }
-
-  void plan_parts() {
-    parted_.plan(*rank_, calls(), base::plan().workspace, [](int node) { return table::cut_of(node); });
+  void lower(const run_sizes& n_dyn) { loop_.lower(*rank_, arena_.data(), n_dyn); }
+  static constexpr runtime::loop_program<Rank> loop_of() {
+    return {table::of, table::cut_of, place, overlapped,
+            overlapped ? host_backend::stream_workspace(source::program) : std::int64_t{0}};
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;
   runtime::arena arena_;
-  executor_checks checks_;
-  dynamic_array<runtime::kernel_function<Rank>> kernel_;
-  static constexpr std::int64_t stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : 0;
-  runtime::arrivals<Rank> arrivals_;
-  runtime::overlap overlap_;
-  dynamic_array<unsigned> ticket_;  // of the calls on the stream
-  runtime::dead_storage dead_;
-  runtime::parted_calls<Rank> parted_;
-  timeline* recorder_ = nullptr;  // of the run under way
-  runtime::call_observer* observer_ = nullptr;
+  runtime::call_loop<Rank> loop_;
 };
 
 }  // namespace shardwise::inline v0_1

@@ -13,6 +13,7 @@
 #if SHARDWISE_EXPLAIN
 #include <shardwise/runtime/executor/explained.hpp>
 #endif
+#include <shardwise/runtime/executor/checks.hpp>
 #include <shardwise/runtime/executor/gradient_sums.hpp>
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
@@ -23,19 +24,6 @@
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
-
-// What an executor watches while it runs; together: poison | finite.
-//   poison: storage that is dead is overwritten, and ranks compare their seeds.
-//   finite: the first node whose result holds a NaN or an infinity ends the run with its name, module path and rank. What
-//     counts, and how masks of -inf pass, stands at finite_watch. Results are looked at one by one, so collectives do not
-//     overlap kernels.
-enum class executor_checks : unsigned { none = 0, poison = 1, finite = 2 };
-constexpr executor_checks operator|(executor_checks a, executor_checks b) {
-  return static_cast<executor_checks>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
-constexpr bool has_check(executor_checks all, executor_checks one) {
-  return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
-}
 
 // What runs a step on a rank. Host ranks' is in runtime/executor/executor.hpp (shardwise.hpp), devices' in
 // runtime/cuda/executor.cuh (cuda.cuh).
@@ -97,7 +85,7 @@ class executor_base : public gradient_sums<Step, Self> {
   // On a device a recorded run is launched call by call: nothing is seen inside a replayed graph; `run` waits for it.
   void record(timeline* t, const std::string& phase = "") {
     if (t) {
-      timeline_program p = timeline_program_of<Step>(self(), rank_->coordinate().data(), n_dyn_, phase);
+      timeline_program p = timeline_program_of(self(), rank_->coordinate().data(), n_dyn_, phase);
       p.most_events = self().most_events();
       recorded_as_ = t->add(timeline_rank_of(*rank_), std::move(p));
     }
@@ -292,13 +280,13 @@ class executor_base : public gradient_sums<Step, Self> {
   }
   // What follows the parameters in flat ones: no run makes anything but zeros of it.
   void clear_padding() {
-    if constexpr (base::flat::any)
+    if constexpr (base::flat.any())
       for (int id = 0; id < image().node_count; ++id) {
         if (image().nodes[id].op != op_code::param) continue;
         const int number = static_cast<int>(attributes_of<leaf_attributes>(image().nodes[id].a).index);
-        if (!base::flat::is_flat(number)) continue;
+        if (!base::flat.is_flat(number)) continue;
         const layout& l = layout_of(id);
-        const std::int64_t used = base::flat::end_of(number) - l.origin[0];
+        const std::int64_t used = base::flat.end_of(number) - l.origin[0];
         if (used < l.ext[0]) self().zero_block(id, static_cast<std::size_t>(used > 0 ? used : 0) * sizeof(element));
       }
   }
@@ -309,7 +297,7 @@ class executor_base : public gradient_sums<Step, Self> {
   // A flat group has one count of steps: all its parameters' must be equal in the other program.
   template <class OtherStep, class Other>
   void check_shared_counts([[maybe_unused]] Other& from) {
-    if constexpr (base::flat::any && has_exchange<Rank>) {  // else both programs have the same flat groups
+    if constexpr (base::flat.any() && has_exchange<Rank>) {  // else both programs have the same flat groups
       using table = copied_blocks<Step, OtherStep, copied_leaves::states>;
       for (int k = 1; k < table::count; ++k)
         for (int j = 0; j < k; ++j) {
@@ -390,7 +378,7 @@ class executor_base : public gradient_sums<Step, Self> {
         if (base::is_part(id)) {
           for (int r = 0; r < world_size; ++r)
             store_block(static_cast<const element*>(peer(r)), whole.data(),
-                        base::flat::layout_of(base::flat::part(base::flat::parameter_of(image(), id)), layout_on(s, r)));
+                        base::flat.layout_of(base::flat.part(base::flat.parameter_of(image(), id)), layout_on(s, r)));
           return;
         }
         const int own = rank_->index();

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/program/lowered_program.hpp>
 
 namespace shardwise::inline v0_1::runtime {
 
@@ -37,16 +37,16 @@ specials specials_of(const T* data, const layout& l) {
 // reads it. An infinity is reported where it comes out of operands without one. It is passed on in silence where an operand
 // holds it already (a mask of -inf in an input), where the node's own number is infinite (full, masked_fill, constant_pad
 // with -inf), where this rank's operand has no elements (an extreme's share is then the neutral element), and where a
-// collective only moves what another rank holds. `fetch(id)` gives the block of node `id`, on the host.
-template <class Step>
+// collective only moves what another rank holds.
 class finite_watch {
-  using lowered_type = lowered<Step>;
-
  public:
+  // `fetch(from, id)` gives the block of node `id` of the program `at`, on the host; `from` is what it asks.
+  using fetch_function = const void* (*)(void* from, int id);
+  finite_watch(const lowered_program& at, void* from, fetch_function fetch) : at_(at), from_(from), fetch_(fetch) {}
+
   // Before a call. Whether an infinite result would be none of its making.
-  template <class Fetch>
-  static bool before(const lowered_type& at, const call& c, Fetch&& fetch) {
-    const auto& g = at.image();
+  bool before(const call& c) const {
+    const graph_view& g = at_.tables().graph;
     const node& n = g.nodes[c.node];
     bool allowed = is_infinite(n.f) || moves_values(c);
     if (n.expression >= 0 || n.op == op_code::fused) {
@@ -56,25 +56,24 @@ class finite_watch {
     for (int k = 0; k < n.inputs; ++k)
       each_value(g, n.in[k], [&](int id) {
         if (g.nodes[id].op == op_code::room) return;  // where it writes
-        const specials s = look(at, id, fetch);
-        allowed = allowed || s.infinite > 0 || at.layout_of(id).numel() == 0;
+        const specials s = look(id);
+        allowed = allowed || s.infinite > 0 || at_.layout_of(id).numel() == 0;
         const int leaf = leaf_of(g, id);
         const bool bad = leaf >= 0 && (s.nan > 0 || (s.infinite > 0 && g.nodes[leaf].op != op_code::input));
         if (bad)
-          throw std::runtime_error("shardwise: " + leaf_name(leaf) + " holds " + counted(at, id, s) + "; " + name(c.node) +
+          throw std::runtime_error("shardwise: " + leaf_name(leaf) + " holds " + counted(id, s) + "; " + name(c.node) +
                                    " reads it");
       });
     return allowed;
   }
   // After it.
-  template <class Fetch>
-  static void after(const lowered_type& at, const call& c, bool allowed, Fetch&& fetch) {
-    const auto& g = at.image();
+  void after(const call& c, bool allowed) const {
+    const graph_view& g = at_.tables().graph;
     const node& n = g.nodes[c.node];
     const auto check = [&](int id, const std::string& what) {
-      const specials s = look(at, id, fetch);
+      const specials s = look(id);
       if (s.nan > 0 || (s.infinite > 0 && !allowed))
-        throw std::runtime_error("shardwise: " + what + name(c.node) + " holds " + counted(at, id, s) +
+        throw std::runtime_error("shardwise: " + what + name(c.node) + " holds " + counted(id, s) +
                                  "; what it reads holds none");
     };
     if (is_update(n.op)) {
@@ -105,15 +104,14 @@ class finite_watch {
     return communicates(c.kind) && (c.from.op == reduction::max || c.from.op == reduction::min);
   }
   // The values that a list is made of, or the one that a node is.
-  template <class Graph, class F>
-  static void each_value(const Graph& g, int id, F&& f) {
+  template <class F>
+  static void each_value(const graph_view& g, int id, F&& f) {
     if (g.nodes[id].op != op_code::pack) return f(id);
     for (int k = 0; k < g.nodes[id].inputs; ++k) each_value(g, g.nodes[id].in[k], f);
   }
   // Values side by side with room between them: a list, and what is computed of lists place by place. What nothing takes out of one, an
   // update writes, and is looked at there.
-  template <class Graph>
-  static bool is_list(const Graph& g, int id) {
+  static bool is_list(const graph_view& g, int id) {
     const node& n = g.nodes[id];
     if (n.op == op_code::pack) return true;
     if (n.inputs == 0 || n.op == op_code::unpack) return false;
@@ -122,19 +120,18 @@ class finite_watch {
     return own.rank == first.rank && own.rank == 1 && own.extent[0] == first.extent[0] && is_list(g, n.in[0]);
   }
   // The parameter, buffer, state or input whose storage a node shows, -1: none.
-  template <class Graph>
-  static int leaf_of(const Graph& g, int id) {
+  static int leaf_of(const graph_view& g, int id) {
     while (g.nodes[id].inputs > 0 && is_view(g.nodes[id], g.spec_of(g.nodes[id].in[0]), g.spec_of(id)))
       id = g.nodes[id].in[0];
     return is_leaf(g.nodes[id].op) ? id : -1;
   }
-  template <class Fetch>
-  static specials look(const lowered_type& at, int id, Fetch&& fetch) {
-    switch (at.image().spec_of(id).type) {
-      case dtype::f32: return specials_of(static_cast<const float*>(fetch(id)), at.layout_of(id));
-      case dtype::f64: return specials_of(static_cast<const double*>(fetch(id)), at.layout_of(id));
-      case dtype::bf16: return specials_of(static_cast<const bfloat16*>(fetch(id)), at.layout_of(id));
-      case dtype::f16: return specials_of(static_cast<const float16*>(fetch(id)), at.layout_of(id));
+  specials look(int id) const {
+    const auto fetch = [&](int i) { return fetch_(from_, i); };
+    switch (at_.tables().graph.spec_of(id).type) {
+      case dtype::f32: return specials_of(static_cast<const float*>(fetch(id)), at_.layout_of(id));
+      case dtype::f64: return specials_of(static_cast<const double*>(fetch(id)), at_.layout_of(id));
+      case dtype::bf16: return specials_of(static_cast<const bfloat16*>(fetch(id)), at_.layout_of(id));
+      case dtype::f16: return specials_of(static_cast<const float16*>(fetch(id)), at_.layout_of(id));
       case dtype::i32:
       case dtype::i64:
       case dtype::boolean: break;
@@ -142,26 +139,27 @@ class finite_watch {
     return {};
   }
 
-  static std::string name(int id) { return node_names(lowered_type::image())[static_cast<std::size_t>(id)]; }
-  static std::string leaf_name(int id) {
-    const node& n = lowered_type::image().nodes[id];
+  std::string name(int id) const { return node_names(at_.tables().graph)[static_cast<std::size_t>(id)]; }
+  std::string leaf_name(int id) const {
+    const program_tables& program = at_.tables();
+    const node& n = program.graph.nodes[id];
     const auto of = attributes_of<leaf_attributes>(n.a);
     const auto index = static_cast<int>(of.index);
-    if (n.op == op_code::param && lowered_type::flat::is_flat(index))
-      return "flat parameter that begins with '" + lowered_type::parameter_name(index) + "'";
-    if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
-    if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
+    if (n.op == op_code::param && program.flat.is_flat(index))
+      return "flat parameter that begins with '" + program.parameter_name(index) + "'";
+    if (n.op == op_code::param) return "parameter '" + program.parameter_name(index) + "'";
+    if (n.op == op_code::module_buffer) return "buffer '" + program.buffer_name(index) + "'";
     if (keeps_gradient(n))
-      return "sum of gradients of parameter '" + lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
+      return "sum of gradients of parameter '" + program.parameter_name(static_cast<int>(of.parameter)) + "'";
     if (n.op == op_code::state && of.parameter >= 0)
       return "state " + std::to_string(of.which) + " of parameter '" +
-             lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
+             program.parameter_name(static_cast<int>(of.parameter)) + "'";
     if (n.op == op_code::state && of.which == scale_state) return "the loss scale";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);
   }
   // "3 NaN and 1 infinity among 64 elements of this rank's block, the first at (1, 3) of (4, 16)"
-  static std::string counted(const lowered_type& at, int id, const specials& s) {
-    const layout& l = at.layout_of(id);
+  std::string counted(int id, const specials& s) const {
+    const layout& l = at_.layout_of(id);
     std::string out;
     if (s.nan > 0) out += std::to_string(s.nan) + " NaN";
     if (s.infinite > 0)
@@ -176,6 +174,10 @@ class finite_watch {
     return out + " among the " + std::to_string(l.numel()) + (l.numel() == 1 ? " element" : " elements") +
            " of this rank's block" + (l.rank > 0 ? ", the first at (" + place + ") of (" + whole + ")" : "");
   }
+
+  const lowered_program& at_;
+  void* from_;
+  fetch_function fetch_;
 };
 
 }  // namespace shardwise::inline v0_1::runtime

@@ -19,7 +19,7 @@ class iterated_executor {
 
   explicit iterated_executor(Rank& rank, executor_checks checks = executor_checks::none)
       : arena_(Iterated::peak_bytes),
-        given_(main_executor::nothing_given()),
+        given_(main_executor::nothing_given(runtime::tables_of<typename Iterated::main>::get())),
         setup_(rank, bytes(), given_, checks),
         main_(rank, bytes(), given_, checks),
         cleanup_(rank, bytes(), given_, checks) {}

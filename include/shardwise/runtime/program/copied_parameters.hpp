@@ -94,8 +94,8 @@ struct module_tensors {
         node[attributes_of<leaf_attributes>(g.nodes[i].a).index] = i;
         --left;
       }
-    if constexpr (!Buffers && flat_parts<Program>::any)
-      for (int i = 0; i < count; ++i) node[i] = flat_parts<Program>::parameter_id(g, i);
+    if constexpr (!Buffers && flat_parts_of<Program>.any())
+      for (int i = 0; i < count; ++i) node[i] = flat_parts_of<Program>.parameter_id(g, i);
   }
 };
 
@@ -119,8 +119,8 @@ constexpr parameter_difference differing_parameter() {
   for (int i = 0; i < in_a::count; ++i) {
     const auto& p = A::parameters.item[in_a::first + i];
     const auto& q = B::parameters.item[in_b::first + i];
-    const spec& s = flat_parts<A>::spec_of(g, a.node[i]);
-    const spec& t = flat_parts<B>::spec_of(h, b.node[i]);
+    const spec& s = flat_parts_of<A>.spec_of(g, a.node[i]);
+    const spec& t = flat_parts_of<B>.spec_of(h, b.node[i]);
     bool same = same_name(p.name, q.name) && s.rank == t.rank && s.type == t.type;
     for (int d = 0; same && d < s.rank; ++d) same = s.extent[d] == t.extent[d];
     if (same && !(p.scope == same_a && q.scope == same_b)) {
@@ -161,8 +161,8 @@ constexpr bool say_difference() {
   } else {
     return raise<What, std::conditional_t<Buffers, buffer_number<At>, parameter_number<At>>,
                  typename parameter_path<A, Buffers, At>::type, typename A::mesh_type,
-                 placed_in<operand_t<flat_parts<A>::spec_of(A::program, NodeA)>,
-                           operand_t<flat_parts<B>::spec_of(B::program, NodeB)>>>::ok;
+                 placed_in<operand_t<flat_parts_of<A>.spec_of(A::program, NodeA)>,
+                           operand_t<flat_parts_of<B>.spec_of(B::program, NodeB)>>>::ok;
   }
 }
 template <class A, class B, bool Buffers, bool Anywhere>
@@ -178,20 +178,20 @@ constexpr bool is_optimizer_state(const node& n) {
 // f(attributes, id) for every state that a program's optimizer keeps, each under its own parameter.
 template <class Program, class Graph, class F>
 constexpr void each_state(const Graph& g, F&& f) {
-  using flat = flat_parts<Program>;
+  constexpr const flat_parts& flat = flat_parts_of<Program>;
   for (int i = 0; i < g.node_count; ++i) {
     if (!is_optimizer_state(g.nodes[i])) continue;
     const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
     const int owner = static_cast<int>(of.parameter);
-    if (!flat::is_flat(owner)) {
+    if (!flat.is_flat(owner)) {
       f(of, i);
       continue;
     }
-    for (int p = 0; p < flat::total; ++p)
-      if (flat::is_flat(p) && flat::leaf(p) == owner) {
+    for (int p = 0; p < flat.total; ++p)
+      if (flat.is_flat(p) && flat.leaf(p) == owner) {
         leaf_attributes own = of;
         own.parameter = p;
-        f(own, flat::state_id(g, p, of.which));
+        f(own, flat.state_id(g, p, of.which));
       }
   }
 }
@@ -208,7 +208,7 @@ constexpr bool same_states() {
   if (count_states<A>(g) != count_states<B>(h)) return false;
   bool same = true;
   each_state<A>(
-      g, [&](const leaf_attributes& of, int) { same = same && flat_parts<B>::state_id(h, of.parameter, of.which) >= 0; });
+      g, [&](const leaf_attributes& of, int) { same = same && flat_parts_of<B>.state_id(h, of.parameter, of.which) >= 0; });
   return same;
 }
 
@@ -284,7 +284,7 @@ struct copied_blocks {
       leaf& l = r.all[n++];
       l = {to, from, -1, parameter};
       if (alike_on_ranks<To, From>(g, to, h, from)) return;
-      if (flat_parts<To>::is_part(g, to) || flat_parts<From>::is_part(h, from)) {
+      if (flat_parts_of<To>.is_part(g, to) || flat_parts_of<From>.is_part(h, from)) {
         l.list = copied_whole;
         return;
       }
@@ -295,7 +295,7 @@ struct copied_blocks {
     };
     if constexpr (What == copied_leaves::states) {
       detail::each_state<To>(g, [&](const leaf_attributes& of, int id) {
-        add(id, flat_parts<From>::state_id(h, of.parameter, of.which), static_cast<int>(of.parameter));
+        add(id, flat_parts_of<From>.state_id(h, of.parameter, of.which), static_cast<int>(of.parameter));
       });
     } else {
       const detail::module_tensors<To, false> parameters(g);

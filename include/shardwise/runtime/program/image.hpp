@@ -4,7 +4,7 @@
 
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/support/config.hpp>
-#include <shardwise/vocabulary/init.hpp>
+#include <shardwise/vocabulary/parameter_info.hpp>
 
 namespace shardwise::inline v0_1::runtime {
 
@@ -14,14 +14,8 @@ namespace shardwise::inline v0_1::runtime {
 template <class Step>
 struct program_source {
   static constexpr graph<1, 1> program{};
-  struct parameter {
-    int node = 0, scope = 0;
-    const char* name = "";
-    init_kind kind{};
-    double scale = 0;
-  };
   static constexpr struct {
-    parameter item[1]{};
+    parameter_info item[1]{};
   } parameters{};
   static constexpr int parameter_total = 0, buffer_total = 0;
   static constexpr std::int64_t peak_bytes = 0;

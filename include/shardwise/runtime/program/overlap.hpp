@@ -17,15 +17,14 @@ struct overlap {
 // A collective goes to the stream if the program waits for it and a kernel can run meanwhile; it is awaited where the
 // program's wait stands, and before anything that would meet it in memory. The others run where they stand: they have
 // meeting places of their own, so they need not wait for those of the stream.
-template <class Step>
-overlap overlap_of(const dynamic_array<call>& calls) {
-  const auto& g = lowered<Step>::image();
+inline overlap overlap_of(const program_tables& program, const dynamic_array<call>& calls) {
+  const graph_view& g = program.graph;
   dynamic_array<int> wait_at(static_cast<std::size_t>(g.node_count), -1);  // a collective's first wait
   for (int i = g.node_count - 1; i >= 0; --i)
     if (g.nodes[i].op == op_code::wait)
       if (const int c = collective_of(g, i); c >= 0) wait_at[static_cast<std::size_t>(batch_begin(g, c))] = i;
   const auto waited = [&](const call& c) { return wait_at[static_cast<std::size_t>(c.node)] >= 0; };
-  const dynamic_array<scheduled_call> s = schedule<Step>(calls, false, waited);
+  const dynamic_array<scheduled_call> s = schedule(program, calls, false, waited);
   overlap o{dynamic_array<bool>(calls.size(), false), dynamic_array<int>(calls.size() + 1, -1)};
   dynamic_array<int> pending;
   int done = -1;  // the stream is in order: all up to this call have been awaited

@@ -29,10 +29,9 @@ constexpr bool conflict(const access& a, const access& b) {
   return (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
 
-template <class Step>
-dynamic_array<access> accesses_of(const call& c, bool one_device = true) {
-  const auto& g = lowered<Step>::image();
-  const auto& plan = lowered<Step>::plan();
+inline dynamic_array<access> accesses_of(const program_tables& program, const call& c, bool one_device = true) {
+  const graph_view& g = program.graph;
+  const plan_view& plan = program.plan;
   const node& n = g.nodes[c.node];
   dynamic_array<access> all;
   auto touch = [&](int id, bool write) {
@@ -65,14 +64,15 @@ inline bool conflict(const dynamic_array<access>& a, const dynamic_array<access>
 // each change of streams costs a graph some microseconds.
 // Only collectives of which `leaves` is true of the call may leave the compute stream. A batch is on the stream of its first
 // member, which waits and is waited for in place of all.
-template <class Step, class Leaves>
-dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool one_device, Leaves&& leaves) {
+template <class Leaves>
+dynamic_array<scheduled_call> schedule(const program_tables& program, const dynamic_array<call>& calls, bool one_device,
+                                       Leaves&& leaves) {
   dynamic_array<scheduled_call> s(calls.size());
   dynamic_array<dynamic_array<access>> touched;
   touched.reserve(calls.size());
   std::size_t first = 0;  // of the batch
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    touched.push_back(accesses_of<Step>(calls[i], one_device));
+    touched.push_back(accesses_of(program, calls[i], one_device));
     if (calls[i].members != 0) first = i;
     else
       for (const access& a : touched[i]) touched[first].push_back(a);
@@ -101,9 +101,8 @@ dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool on
   }
   return s;
 }
-template <class Step>
-dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls) {
-  return schedule<Step>(calls, true, [](const call&) { return true; });
+inline dynamic_array<scheduled_call> schedule(const program_tables& program, const dynamic_array<call>& calls) {
+  return schedule(program, calls, true, [](const call&) { return true; });
 }
 
 }  // namespace shardwise::inline v0_1::runtime

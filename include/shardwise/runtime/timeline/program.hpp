@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <shardwise/graph/text/render.hpp>
-#include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/program/lowered_program.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
@@ -26,8 +26,7 @@ inline std::string block_text(const layout& l) {
 
 // Bytes of the arena in use at each node: leaves and workspace always, a buffer from the first node whose value lies in it, or
 // that computes it as one of its results, to the last one that reads it.
-template <class Graph, class Plan>
-dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
+inline dynamic_array<std::int64_t> live_bytes(const graph_view& g, const plan_view& plan) {
   const std::size_t n = static_cast<std::size_t>(g.node_count);
   dynamic_array<std::int64_t> change(n + 1, 0);
   dynamic_array<bool> born(n, false);
@@ -45,15 +44,14 @@ dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
   return change;
 }
 
-template <class Step>
-timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, const run_sizes& n_dyn,
-                                     const std::string& phase) {
-  const auto& g = lowered<Step>::image();
+inline timeline_program timeline_program_of(const lowered_program& l, const int* coordinate, const run_sizes& n_dyn,
+                                            const std::string& phase) {
+  const graph_view& g = l.tables().graph;
   const std::vector<std::string> names = node_names(g);
-  const dynamic_array<std::int64_t> live = live_bytes(g, lowered<Step>::plan());
+  const dynamic_array<std::int64_t> live = live_bytes(g, l.tables().plan);
   timeline_program p;
   p.phase = phase;
-  p.arena = lowered<Step>::source::peak_bytes;
+  p.arena = l.tables().plan.peak;
   for (const call& c : l.calls()) {
     const node& n = g.nodes[c.node];
     timeline_call t;

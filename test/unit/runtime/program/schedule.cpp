@@ -26,7 +26,7 @@ template <class Step>
 sw::dynamic_array<sw::runtime::call> calls_of(int rank) {
   static settled<Step> l;
   const auto c = Step::mesh_type::coordinate(rank);
-  l.lower(nullptr, c.data(), {}, [](const sw::node&) { return nullptr; });
+  l.lower(nullptr, c.data(), {}, nullptr);
   return l.calls();
 }
 
@@ -44,9 +44,9 @@ template <class Step>
 void check_schedule() {
   for (int rank = 0; rank < Step::mesh_type::size; ++rank) {
     const auto calls = calls_of<Step>(rank);
-    const auto s = sw::runtime::schedule<Step>(calls);
+    const auto s = sw::runtime::schedule(sw::runtime::tables_of<Step>::get(), calls);
     sw::dynamic_array<sw::dynamic_array<sw::runtime::access>> touched;
-    for (const auto& c : calls) touched.push_back(sw::runtime::accesses_of<Step>(c));
+    for (const auto& c : calls) touched.push_back(sw::runtime::accesses_of(sw::runtime::tables_of<Step>::get(), c));
     int unordered = 0, unmarked = 0, idle = 0, last_collective = -1, out_of_order = 0;
     for (int i = 0; i < static_cast<int>(calls.size()); ++i) {
       const scheduled_call& c = s[static_cast<std::size_t>(i)];
