@@ -368,8 +368,8 @@ class executor<Step, cuda_rank<Mesh>>
       if (communicates(c.kind) && c.members != 0)
         ++collectives_[i < part_end(0) ? 0 : parts - 1][static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
-        c.l[1] = runtime::group_block(image().spec_of(image().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
-                                      n_dyn);
+        c.l[1] =
+            runtime::group_block(image().spec_of(image().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }

@@ -155,11 +155,11 @@ struct eager_core : block_pool {
   }
 
   prepared* find(const void* key) const { return table_.find(key); }
-  // A new P under this key.
-  template <class P>
-  P& add(const void* key) {
+  // A new P(made_of...) under this key.
+  template <class P, class... Made>
+  P& add(const void* key, const Made&... made_of) {
     table_.reserve();
-    P* const p = new P;
+    P* const p = new P(made_of...);
     table_.add(key, p);
     return *p;
   }

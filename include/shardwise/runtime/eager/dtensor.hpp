@@ -307,7 +307,8 @@ class dtensor {
     constexpr auto outputs = static_cast<std::size_t>(Program::program.output_count);
     const untyped* const in[] = {&first.value_, &more.value_...};
     std::array<untyped, outputs> out;
-    runtime::run_eagerly<Program, false>(first.value_.live(), in, 1 + static_cast<int>(sizeof...(X)), out.data());
+    runtime::run_eagerly(runtime::eager_program_of<Program, rank_type>::value, false, first.value_.live(), in,
+                         1 + static_cast<int>(sizeof...(X)), out.data());
     return results<Program>(out, std::make_index_sequence<outputs>{});
   }
 
@@ -324,7 +325,8 @@ class dtensor {
   template <class Program>
   static void run_untyped(const untyped& first, const untyped* const* in, int operands, untyped* out,
                           runtime::call_observer* observer = nullptr) {
-    runtime::run_eagerly<Program, false>(first.live(), in, operands, out, nullptr, observer);
+    runtime::run_eagerly(runtime::eager_program_of<Program, rank_type>::value, false, first.live(), in, operands, out,
+                         nullptr, observer);
   }
   // An optimizer's program: updates in place of the operands that have values, under `env`.
   template <class Program, class Env>
@@ -338,11 +340,12 @@ class dtensor {
       ~restore() { now = before; }
     } at_end{first.live().env, first.live().env};
     at_end.now = numbers.run();
-    runtime::run_eagerly<Program, true>(first.live(), in, operands, static_cast<untyped*>(nullptr), numbers.of);
+    runtime::run_eagerly(runtime::eager_program_of<Program, rank_type>::value, true, first.live(), in, operands,
+                         static_cast<untyped*>(nullptr), numbers.of);
   }
   template <class Program>
   static auto zero_states(const untyped& first) {
-    return runtime::zero_states<Program>(first.live());
+    return runtime::zero_states(runtime::eager_program_of<Program, rank_type>::value.g, first.live());
   }
 
  private:

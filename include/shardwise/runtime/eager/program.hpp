@@ -6,13 +6,11 @@
 #include <vector>
 
 #include <shardwise/runtime/eager/eager.hpp>
-#include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/program/lowered_program.hpp>
 #include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::inline v0_1::runtime {
-
-// Nodes whose values a run is given.
 
 template <class Program>
 struct program_tag {
@@ -51,27 +49,57 @@ struct program_results {
 #endif
 };
 
-// A program on this rank: its nodes as applications, and room for their values while it runs.
+// What a run reads of a program, of one type for all programs.
+template <class Rank>
+struct eager_program {
+  const void* key;  // its name in the core
+  graph_view g;
+  const std::uint64_t* hashes;  // of the specs
+  kernel_function<Rank> (*kernel_of)(int node);
+  const int* results;  // nodes; -1: none of this index
+  int result_count, inputs, parameters, buffers;
+};
 template <class Program, class Rank>
-struct prepared_program final : prepared {
-  using graph_tag = program_tag<Program>;
+struct eager_program_of {
   using results = program_results<Program>;
-  static constexpr const auto& g = graph_tag::value;
-  static constexpr char key = 0;  // its address is the program's name in the core
+  static constexpr char key = 0;
+  struct nodes {
+    int of[results::count > 0 ? results::count : 1]{};
+  };
+  static constexpr nodes result = [] {
+    nodes r;
+    for (int k = 0; k < results::count; ++k) r.of[k] = results::node(k);
+    return r;
+  }();
+  static constexpr const auto& graph = program_tag<Program>::value;
+  static constexpr eager_program<Rank> value{&key,
+                                             view_of(graph),
+                                             graph.hashes,
+                                             kernel_table<program_tag<Program>, Rank>::of,
+                                             result.of,
+                                             results::count,
+                                             results::inputs,
+                                             results::parameters,
+                                             results::buffers};
+};
 
+// A program on this rank: its nodes as applications, and room for their values while it runs.
+template <class Rank>
+struct prepared_program final : prepared {
   std::vector<eager_operation<Rank>> operation;
   std::vector<eager_value<Rank>> value;
   dynamic_array<char> runs;       // whether a result or an update depends on the node
   dynamic_array<int> dies;        // nodes in the order in which their values are last read
   dynamic_array<int> dies_begin;  // those whose last reader is node i: dies[dies_begin[i] .. dies_begin[i + 1])
 
-  prepared_program() {
+  explicit prepared_program(const eager_program<Rank>& of) {
+    const graph_view& g = of.g;
     const auto count = static_cast<std::size_t>(g.node_count);
     operation.resize(count);
     value.resize(count);
     runs.assign(count, 0);
-    for (int k = 0; k < results::count; ++k)
-      if (results::node(k) >= 0) runs[static_cast<std::size_t>(results::node(k))] = 1;
+    for (int k = 0; k < of.result_count; ++k)
+      if (of.results[k] >= 0) runs[static_cast<std::size_t>(of.results[k])] = 1;
     for (int i = g.node_count; i-- > 0;) {
       if (is_update(g.nodes[i].op)) runs[static_cast<std::size_t>(i)] = 1;
       if (runs[static_cast<std::size_t>(i)] != 0)
@@ -86,10 +114,10 @@ struct prepared_program final : prepared {
       if (n.op == op_code::getitem)
         add_result(operation[static_cast<std::size_t>(n.in[0])], attributes_of<getitem_attributes>(n.a).result,
                    g.specs[n.spec]);
-      else if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
+      else if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(of, i);
     }
-    for (int k = 0; k < results::count; ++k)
-      if (results::node(k) >= 0) last[static_cast<std::size_t>(results::node(k))] = g.node_count;
+    for (int k = 0; k < of.result_count; ++k)
+      if (of.results[k] >= 0) last[static_cast<std::size_t>(of.results[k])] = g.node_count;
     dies_begin.assign(count + 2, 0);
     for (const int l : last) ++dies_begin[static_cast<std::size_t>(l) + 1];
     for (std::size_t i = 0; i <= count; ++i) dies_begin[i + 1] += dies_begin[i];
@@ -103,14 +131,15 @@ struct prepared_program final : prepared {
     of.outs[number] = &out;
     of.workspace += widened_block::bytes(out);
   }
-  static eager_operation<Rank> application(int i) {
+  static eager_operation<Rank> application(const eager_program<Rank>& of, int i) {
+    const graph_view& g = of.g;
     const node& n = g.nodes[i];
     const spec& out = g.specs[n.spec];
     eager_operation<Rank> o{};
     o.op = n.op;
     o.a = n.a;
     o.out = &out;
-    o.kernel = kernel_table<graph_tag, Rank>::of(i);
+    o.kernel = of.kernel_of(i);
     if (n.inputs == 0) return o;
     const int x = g.nodes[n.in[0]].spec;
     const spec* in[max_inputs]{};
@@ -120,7 +149,7 @@ struct prepared_program final : prepared {
     o.workspace = o.view ? 0 : eager_workspace(record_of(g, n), n, in, out);
     set_types(o, in, n.inputs);
     o.written = written_operands(g, n);
-    o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
+    o.signature = n.op == op_code::redistribute ? redistribution_signature(of.hashes[x], of.hashes[n.spec]) : 0;
     if (n.op == op_code::opaque) o.function = opaque_function_of(g, n);
     o.custom = custom_of(g, n);
     o.results = result_count(g, n);
@@ -138,9 +167,8 @@ struct prepared_program final : prepared {
 };
 
 // Node i of a program, with several results: the values of their nodes, of those that run.
-template <class Program, class Rank>
-void run_results(prepared_program<Program, Rank>& p, int i, const eager_value<Rank>* const* in, int n) {
-  const auto& g = prepared_program<Program, Rank>::g;
+template <class Rank>
+void run_results(const graph_view& g, prepared_program<Rank>& p, int i, const eager_value<Rank>* const* in, int n) {
   eager_value<Rank>* to[max_results]{};
   for (int j = i + 1; j < g.node_count; ++j)
     if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && p.runs[static_cast<std::size_t>(j)] != 0)
@@ -150,19 +178,19 @@ void run_results(prepared_program<Program, Rank>& p, int i, const eager_value<Ra
 
 // `in` are the program's operands, `out` becomes its results, tensors of their own. A value is given back to the pool after its last use, nodes
 // that no result depends on are not run. Collective where the program is.
-// An operand may be missing (have no storage) where MayMiss: then what would be computed of it is missing too, except
+// An operand may be missing (have no storage) where `may_miss`: then what would be computed of it is missing too, except
 // that a sum of two is the other one; what updates read is by_group[number of the group]. The core is that of the first parameter
 // or input. `observer`: null, or told of every node.
-template <class Program, bool MayMiss, class Rank>
-void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int operands, eager_value<Rank>* out,
-                 [[maybe_unused]] const step_env* by_group = nullptr, call_observer* observer = nullptr) {
-  using program = prepared_program<Program, Rank>;
-  using results = program_results<Program>;
-  const auto& g = program::g;
+template <class Rank>
+void run_eagerly(const eager_program<Rank>& of, bool may_miss, eager_core<Rank>& core, const eager_value<Rank>* const* in,
+                 int operands, eager_value<Rank>* out, const step_env* by_group = nullptr,
+                 call_observer* observer = nullptr) {
+  using program = prepared_program<Rank>;
+  const graph_view& g = of.g;
   for (int k = 0; k < operands; ++k)
-    if (!(MayMiss && !in[k]->storage) && &in[k]->live() != &core) refuse_mixed_runs();
-  auto* p = static_cast<program*>(core.find(&program::key));
-  if (!p) p = &core.template add<program>(&program::key);
+    if (!(may_miss && !in[k]->storage) && &in[k]->live() != &core) refuse_mixed_runs();
+  auto* p = static_cast<program*>(core.find(of.key));
+  if (!p) p = &core.template add<program>(of.key, of);
   const typename program::clear at_end{*p};
   const std::int32_t first_site = core.site;
   core.site += g.sites;
@@ -174,13 +202,12 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     if (p->runs[at] == 0) continue;
     if (observer) observer->before(i);
     const eager_operation<Rank>& o = p->operation[at];
-    if constexpr (MayMiss)
-      if (is_update(n.op) || is_optimizer_term(n.op)) core.env = by_group[optimizer_group(n.op, n.a)];
+    if (may_miss && (is_update(n.op) || is_optimizer_term(n.op))) core.env = by_group[optimizer_group(n.op, n.a)];
     if (is_leaf(n.op)) {
       const int first = n.op == op_code::input           ? 0
-                        : n.op == op_code::param         ? results::inputs
-                        : n.op == op_code::module_buffer ? results::inputs + results::parameters
-                                                         : results::inputs + results::parameters + results::buffers;
+                        : n.op == op_code::param         ? of.inputs
+                        : n.op == op_code::module_buffer ? of.inputs + of.parameters
+                                                         : of.inputs + of.parameters + of.buffers;
       p->value[at] = *in[first + static_cast<int>(attributes_of<leaf_attributes>(n.a).index)];
     } else if (n.inputs == 0) {  // a constant
       const std::int32_t site =
@@ -195,28 +222,27 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
       }
       if (n.op == op_code::getitem) {  // it was computed with its operand
       } else if (o.results > 1) {
-        if (!MayMiss || there == n.inputs) run_results<Program>(*p, i, x, n.inputs);
-      } else if (!MayMiss || there == n.inputs) p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
+        if (!may_miss || there == n.inputs) run_results(g, *p, i, x, n.inputs);
+      } else if (!may_miss || there == n.inputs) p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
       else if (n.op == op_code::add && there == 1) p->value[at] = x[0]->storage ? *x[0] : *x[1];
     }
     for (int d = p->dies_begin[at]; d < p->dies_begin[at + 1]; ++d)
       p->value[static_cast<std::size_t>(p->dies[static_cast<std::size_t>(d)])] = eager_value<Rank>{};
   }
   if (observer) observer->before(g.node_count);
-  for (int k = 0; k < results::count; ++k) {
-    if (results::node(k) < 0) {
+  for (int k = 0; k < of.result_count; ++k) {
+    if (of.results[k] < 0) {
       out[k] = eager_value<Rank>{};
       continue;
     }
-    eager_value<Rank>& v = p->value[static_cast<std::size_t>(results::node(k))];
+    eager_value<Rank>& v = p->value[static_cast<std::size_t>(of.results[k])];
     out[k] = v.storage && v.storage.is_held() ? v.lend() : v;
   }
 }
 
 // The states of a program's optimizer before its first step: zeros, in order.
-template <class Program, class Rank>
-std::vector<eager_value<Rank>> zero_states(eager_core<Rank>& core) {
-  const auto& g = prepared_program<Program, Rank>::g;
+template <class Rank>
+std::vector<eager_value<Rank>> zero_states(const graph_view& g, eager_core<Rank>& core) {
   std::vector<eager_value<Rank>> states;
   for (int i = 0; i < g.node_count; ++i) {
     if (g.nodes[i].op != op_code::state) continue;

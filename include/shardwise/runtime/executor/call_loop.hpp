@@ -30,8 +30,8 @@ struct loop_program {
   kernel_function<Rank> (*kernel_of)(int node);
   host::cut_kind (*cut_of)(int node);
   std::string (*place)(int node, int rank);  // for errors: place_of
-  bool overlapped;                           // collectives run on the rank's stream, beside kernels, where the program waits for them
-  std::int64_t stream_workspace;             // of the scratch's end, for them
+  bool overlapped;                // collectives run on the rank's stream, beside kernels, where the program waits for them
+  std::int64_t stream_workspace;  // of the scratch's end, for them
 };
 
 // The numbers of one run: of the run itself, and of groups of parameters behind it.
@@ -139,9 +139,8 @@ class call_loop {
   template <class F>
   void watched(std::size_t at, F&& f) {
     if (!has_check(checks_, executor_checks::finite)) return f();
-    const finite_watch watch(of_, &of_, [](void* from, int id) -> const void* {
-      return static_cast<const lowered_program*>(from)->pointer(id);
-    });
+    const finite_watch watch(
+        of_, &of_, [](void* from, int id) -> const void* { return static_cast<const lowered_program*>(from)->pointer(id); });
     const std::size_t end = at + static_cast<std::size_t>(calls()[at].members);
     bool allowed = false;
     for (std::size_t k = at; k < end; ++k) allowed = watch.before(calls()[k]) || allowed;

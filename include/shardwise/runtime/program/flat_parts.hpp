@@ -13,7 +13,7 @@ namespace shardwise::inline v0_1::runtime {
 struct flat_parts {
   const flat_part* item = nullptr;  // null: the program has no flat group
   int total = 0;                    // parameters
-  int moments = 2;                  // of a flat parameter: two, or three with the largest second one; its count of steps is one number
+  int moments = 2;  // of a flat parameter: two, or three with the largest second one; its count of steps is one number
 
   constexpr bool any() const { return item != nullptr; }
   constexpr int slots() const { return any() ? (1 + moments) * total : 0; }
@@ -22,9 +22,7 @@ struct flat_parts {
   constexpr bool is_flat(int parameter) const { return any() && parameter >= 0 && item[parameter].leaf >= 0; }
   constexpr const flat_part& part(int parameter) const { return any() ? item[parameter] : none; }
   // The number by which the leaf goes that has a parameter.
-  constexpr int leaf(int parameter) const {
-    return is_flat(parameter) ? static_cast<int>(item[parameter].leaf) : parameter;
-  }
+  constexpr int leaf(int parameter) const { return is_flat(parameter) ? static_cast<int>(item[parameter].leaf) : parameter; }
 
   template <class Graph>
   constexpr bool is_part(const Graph& g, int id) const {

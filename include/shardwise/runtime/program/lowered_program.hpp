@@ -283,7 +283,8 @@ class lowered_program {
         given_->take_input(at);
   }
   void check_output(int index) const {
-    if (index < 0 || index >= tables_.graph.output_count) throw std::out_of_range(program_tables::no_such("output", index, tables_.graph.output_count));
+    if (index < 0 || index >= tables_.graph.output_count)
+      throw std::out_of_range(program_tables::no_such("output", index, tables_.graph.output_count));
   }
   [[noreturn]] __attribute__((noinline)) static void refuse_unrun() {
     throw std::logic_error("shardwise: output: the program has not run yet, so it has no outputs; call run first");

@@ -31,7 +31,7 @@ struct graph_view {
 };
 template <class Graph>
 constexpr graph_view view_of(const Graph& g) {
-  return {g.nodes,       g.specs,      g.scopes,      g.functions, g.customs,      g.expressions, g.outputs,
+  return {g.nodes,      g.specs,      g.scopes,      g.functions, g.customs,      g.expressions, g.outputs,
           g.node_count, g.spec_count, g.scope_count, g.sites,     g.custom_count, g.output_count};
 }
 
