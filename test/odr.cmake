@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles every header alone (twice included), and all of them in two translation units linked together.
+# Compiles headers alone (twice included): all, or a rotating part (SHARDWISE_TEST_ROTATION); and all of them in two translation units
+# linked together.
 
 set(odr_headers "")
 foreach(header IN LISTS all_headers)
@@ -18,6 +19,7 @@ if(odr_headers)
     list(APPEND odr_sources ${odr_dir}/${id}.cpp)
     string(APPEND odr_all "#include <${header}>\n")
   endforeach()
+  shardwise_rotated(odr_sources left ${odr_sources})
   file(CONFIGURE OUTPUT ${odr_dir}/all_headers.hpp CONTENT "#pragma once\n${odr_all}")
 
   add_library(test_odr_headers OBJECT ${odr_sources})
