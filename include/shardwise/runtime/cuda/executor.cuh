@@ -61,7 +61,8 @@ class executor<Step, cuda_rank<Mesh>>
   using mesh_type = typename base::mesh_type;
   using element = typename base::element;
   using numbers = typename base::numbers;
-  using base::calls, base::find, base::layout_of, base::parameter_count, base::parameter_name, base::pointer, base::program;
+  using base::calls, base::find, base::image, base::layout_of, base::parameter_count, base::parameter_name, base::pointer,
+      base::program;
 
   explicit executor(Rank& rank, executor_checks checks) : executor(rank, device_execution::graph, checks) {}
   // Of the checks there is `finite`: such a run is launched call by call, and every result is copied to the host.
