@@ -22,6 +22,15 @@ set(docs_reference ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/reference.p
 add_test(NAME "docs: a reference is made of the headers" COMMAND ${docs_reference} ${CMAKE_CURRENT_BINARY_DIR}/reference.md)
 add_test(NAME "docs: a name that a reference has lost is found" COMMAND ${docs_reference} --selftest)
 
+# Debian's own interpreter, which its package of Markdown serves; where there is none, the one that builds.
+find_program(system_python python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT system_python)
+  set(system_python ${Python3_EXECUTABLE})
+endif()
+add_test(NAME "docs: the site's links hold, and broken ones are found"
+         COMMAND ${system_python} ${PROJECT_SOURCE_DIR}/docs/site/build.py ${CMAKE_CURRENT_BINARY_DIR}/site --without-headers --selftest)
+set_tests_properties("docs: the site's links hold, and broken ones are found" PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77)
+
 set(docs_course ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/course.py)
 add_test(NAME "docs: the course is twelve examples" COMMAND ${docs_course})
 add_test(NAME "docs: an example that prints something else is found" COMMAND ${docs_course} --selftest)
