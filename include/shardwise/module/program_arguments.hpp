@@ -40,10 +40,28 @@ concept backend_type = requires {
   { T::template workspace_bytes<void>() } -> std::same_as<std::int64_t>;
 };
 
+// Passes that decide by times which a device was measured with say by `tf32` whether its products rounded factors to TF32: the backend
+// must do as they did. The first pass for which it does not; void: none. A backend without products of its own on devices suits all.
+template <class Backend, class... P>
+struct other_factors {
+  using type = void;
+};
+template <class Backend, class First, class... More>
+struct other_factors<Backend, First, More...> : other_factors<Backend, More...> {};
+template <class Backend, class First, class... More>
+  requires requires { requires First::tf32 != Backend::tf32; }
+struct other_factors<Backend, First, More...> {
+  using type = First;
+};
+template <class Backend, class Pipeline>
+struct pass_of_other_factors;
+template <class Backend, class... P>
+struct pass_of_other_factors<Backend, pipeline<P...>> : other_factors<Backend, P...> {};
+
 // One argument: the sentence names what was given in its place.
-template <bool Good, problem Wrong, class Given>
+template <bool Good, problem Wrong, class... Given>
 struct program_argument {
-  static_assert(raise<(Good ? problem::none : Wrong), Given>::ok);
+  static_assert(raise<(Good ? problem::none : Wrong), Given...>::ok);
   static constexpr bool good = Good;
 };
 
@@ -62,6 +80,9 @@ struct program_arguments {
     else if constexpr (!std::is_floating_point_v<T> || !is_element<T>)
       return program_argument<false, problem::program_element, T>::good;
     else if constexpr (!backend_type<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
+    else if constexpr (!std::is_void_v<typename pass_of_other_factors<Backend, Pipeline>::type>)
+      return program_argument<false, problem::tuned_factors, typename pass_of_other_factors<Backend, Pipeline>::type,
+                              Backend>::good;
     else return program_argument<is_inputs<Inputs>, problem::program_inputs, Inputs>::good;
   }();
 };

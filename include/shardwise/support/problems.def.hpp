@@ -1245,6 +1245,9 @@ SHARDWISE_X(backend_not_cuda,
 SHARDWISE_X(tf32_element,
             "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
             "others; give it the backend sw::cuda_backend, or float as its element type")
+SHARDWISE_X(tuned_factors,
+            "pipeline: this pass decides by times of products whose factors were rounded to TF32, and the backend does not round them, or "
+            "the other way round; give cuda_backend a table like h200, and cuda_backend_tf32 one like h200_tf32")
 SHARDWISE_X(distribute_placed,
             "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
             "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")

@@ -16,6 +16,7 @@ namespace shardwise::inline v0_1 {
 template <class Device>
 struct merge_products_where_faster : passes::merging<passes::where_faster<Device>> {
   using key = merge_products;
+  static constexpr bool tf32 = Device::tf32;  // a backend that does otherwise is refused
 };
 
 // join_norm_adjoints for those norms alone that gain by it.
