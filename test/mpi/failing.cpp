@@ -105,7 +105,7 @@ struct thread_device {
   bool deaf = false;
   std::thread worker;
 
-  thread_device(sw::processes::host_link& l, int r) : link(l), index(r) {}
+  thread_device(sw::processes::host_link& l, int r, int) : link(l), index(r) {}
   ~thread_device() {
     if (worker.joinable()) worker.join();
   }
@@ -201,8 +201,10 @@ TEST_CASE("fails" * doctest::skip()) {
     const auto run = [&]<class Mesh>(const auto& says) {
       const auto on = [&]<class By>() {
         sw::mpi::run_process<Mesh>(
-            [&](sw::mpi::world& w, int host) { sw::mpi::run_on_device<Mesh, By, thread_device>(body, w, host); }, patience,
-            says);
+            [&](sw::mpi::world& w, const sw::mpi::host_place& host) {
+              sw::mpi::run_on_device<Mesh, By, thread_device>(body, w, host);
+            },
+            patience, says);
       };
       if (how.starts_with("device carried")) on.template operator()<sw::by_nccl<dp<1>>>();
       else on.template operator()<sw::processes::by_nccl_alone>();

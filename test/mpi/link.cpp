@@ -96,9 +96,9 @@ struct stand_in {
 template <class Mesh, class By, class Body>
 void on_stand_ins(const Body& body, const sw::mpi_options& options = in_time) {
   sw::mpi::run_process<Mesh>(
-      [&](sw::mpi::world& w, int host) {
-        sw::mpi::rank_link<Mesh, By> link(w, host);
-        stand_in<Mesh, By> rank{{w, host}, link};
+      [&](sw::mpi::world& w, const sw::mpi::host_place& host) {
+        sw::mpi::rank_link<Mesh, By> link(w, host.processes);
+        stand_in<Mesh, By> rank{{w, host.processes}, link};
         body(rank);
       },
       options, [](const std::string& text, bool) { FAIL_CHECK(text); });

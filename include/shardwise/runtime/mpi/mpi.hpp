@@ -84,14 +84,18 @@ inline int process_number() {
   return me;
 }
 
-// Processes of this host, which share its cores.
-inline int host_ranks() {
+// This process among those of its host, which share its cores. Collective.
+struct host_place {
+  int number = 0, processes = 1;
+};
+inline host_place place_on_host() {
   MPI_Comm host = MPI_COMM_NULL;
-  int n = 1;
+  host_place p;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
-  MPI_Comm_size(host, &n);
+  MPI_Comm_rank(host, &p.number);
+  MPI_Comm_size(host, &p.processes);
   MPI_Comm_free(&host);
-  return n;
+  return p;
 }
 
 // Runs body(), in which the rank lives, and comes to an end with the other ranks. Returns nothing where all is well, else what failed; of
@@ -111,16 +115,17 @@ world::verdict run_rank(const Body& body, world& w, std::exception_ptr& own) {
   return w.end_failed();
 }
 
-// Runs body(world, ranks of this host), in which the one rank lives that this process is. `says` is told what failed, where this rank reports
+// Runs body(world, place on this host), in which the one rank lives that this process is. `says` is told what failed, where this rank reports
 // it, before the other ranks end.
 template <class Mesh, class Body, class Says>
 void run_process(const Body& body, const mpi_options& options, const Says& says) {
   start();
   check_processes(Mesh::size, "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks",
                   "as many as the mesh has ranks");
-  const int host = host_ranks();
+  const host_place host = place_on_host();
   const int me = process_number();
-  std::unique_ptr<world> w = make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host, options);
+  std::unique_ptr<world> w =
+      make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host.processes, options);
   std::exception_ptr own;
   const world::verdict v = run_rank([&] { body(*w, host); }, *w, own);
   if (v.rank < 0) {
@@ -140,8 +145,8 @@ void run_process(const Body& body, const mpi_options& options, const Says& says)
 template <class Mesh, class F, class Says>
 void launch_rank(F& f, const mpi_options& options, const Says& says) {
   run_process<Mesh>(
-      [&](world& w, int host) {
-        mpi_rank<Mesh> rank(w, host);
+      [&](world& w, const host_place& host) {
+        mpi_rank<Mesh> rank(w, host.processes);
         f(rank);
       },
       options, says);

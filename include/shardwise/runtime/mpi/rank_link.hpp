@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <shardwise/runtime/mpi/collectives.hpp>
+#include <shardwise/runtime/mpi/mpi.hpp>
 #include <shardwise/runtime/mpi/rank.hpp>
 #include <shardwise/runtime/mpi/watch.hpp>
 #include <shardwise/runtime/processes/by_nccl.hpp>
@@ -104,12 +105,13 @@ class rank_link final : public processes::host_link {
   watch watch_;
 };
 
-// Runs f on a rank's device and comes to an end with it, whatever f does. Device is made of (link, rank) and has rank(), what f takes; drain(),
-// which returns when the device is done; and abort(), which ends what it does with other ranks: called by any thread, once or more.
+// Runs f on a rank's device and comes to an end with it, whatever f does. Device is made of (link, rank, number of this process on its host)
+// and has rank(), what f takes; drain(), which returns when the device is done; and abort(), which ends what it does with other ranks: called
+// by any thread, once or more.
 template <class Mesh, class By, class Device, class F>
-void run_on_device(F& f, world& w, int host_ranks) {
-  rank_link<Mesh, By> link(w, host_ranks);
-  Device device(link, w.rank());
+void run_on_device(F& f, world& w, const host_place& host) {
+  rank_link<Mesh, By> link(w, host.processes);
+  Device device(link, w.rank(), host.number);
   link.on_loss([](void* d) { static_cast<Device*>(d)->abort(); }, &device);
   try {
     f(device.rank());
