@@ -127,6 +127,18 @@ void check(const char* by) {
   else sw::launch_cuda_mpi<mesh<D, N>, By>(body, {60, false});
 }
 
+struct host : sw::axis<2> {};
+struct gpu : sw::axis<2> {};
+
+// As docs/gpus.md says it.
+void check_docs() {
+  int met = 0;
+  sw::launch_cuda_mpi<sw::mesh<host, gpu>, sw::by_nccl<gpu>>([&](auto& rank) {
+    if (rank.is_carried(0) && !rank.is_carried(1)) ++met;  // the host axis goes through the hosts' memory
+  });
+  require(met == 1, "the mesh of the documentation is launched otherwise");
+}
+
 void misbehave(const std::string& how) {
   if (how == "throw") throw std::runtime_error("gave up");
   if (how == "kill") raise(SIGKILL);
@@ -171,6 +183,7 @@ int main(int argc, char** argv) {
       check<1, 2, void>("NCCL");
       check<1, 2, sw::by_nccl<>>("MPI");
     } else if (n == 4) {
+      check_docs();
       check<2, 2, void>("NCCL");
       check<2, 2, sw::by_nccl<tp<2>>>("NCCL along the second axis");
       check<2, 2, sw::by_nccl<dp<2>>>("NCCL along the first axis");
