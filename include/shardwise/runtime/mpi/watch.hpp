@@ -21,15 +21,15 @@ namespace shardwise::inline v0_1::mpi {
 
 // What ends a run, and when:
 //   a rank has failed           within a moment this one's thread learns it from world::look; if that does not end the watch within
-//                               `patience` seconds, `release` is called once, to end what it waits in, and after `grace` seconds all
+//                               `patience` seconds, `release` is called once, to end what it waits in, and `grace` seconds later all
 //                               processes are ended by MPI_Abort, with the message. Of the failed rank itself, whose word the others
-//                               wait for (world::end_failed), after `own_grace`
+//                               wait for (world::end_failed), `own_grace` seconds later
 //   a rank has returned         while this one's device waits for a collective that it has not queued: at once
 //   a rank does not come        this one has waited for its device for mpi_options::timeout_seconds; says who has queued fewer collectives
 // While a collective of the world is under way its own wait looks at the clock, and knows better what is missing.
 class watch {
  public:
-  static constexpr double patience = 1, own_grace = 2, grace = 10;
+  static constexpr double patience = 1, own_grace = 1, grace = 9;
 
   // connected, bit a: along axis a the device's own library connects ranks. `place` says where the rank's thread waits.
   watch(world& w, unsigned connected, threads::standing& place) : world_(&w), axes_(connected), place_(&place) {
@@ -63,7 +63,7 @@ class watch {
   static double seconds(std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; }
 
   void run() {
-    std::int64_t lost_since = -1, waits_since = -1;
+    std::int64_t lost_since = -1, released = -1, waits_since = -1;
     unsigned turn = 0;
     while (!over_) {
       const timespec t{0, 20'000'000};
@@ -71,9 +71,11 @@ class watch {
       const std::int64_t now = runtime::now();
       if (const int who = world_->hears_failure(); who >= 0) {
         if (lost_since < 0) lost_since = now;
-        if (seconds(lost_since, now) >= patience)
+        if (released < 0 && seconds(lost_since, now) >= patience) {
           if (void (*const release)(void*) = release_.exchange(nullptr)) release(given_);
-        if (seconds(lost_since, now) >= (who == world_->rank() ? own_grace : grace)) give_up();
+          released = runtime::now();
+        }
+        if (released >= 0 && seconds(released, runtime::now()) >= (who == world_->rank() ? own_grace : grace)) give_up();
         continue;
       }
       const threads::standing::sight s = place_->look();
