@@ -45,3 +45,14 @@ if(TARGET test_cuda_mpi AND Python3_EXECUTABLE)
   set_tests_properties("cuda: processes that MPI joins, with NCCL and without"
                        PROPERTIES LABELS "gpu;mpi" TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "skipped: [0-9]+ GPU")
 endif()
+
+# The same launch with CUDA and NCCL on paper: of both their headers alone, so no GPU is needed.
+if(TARGET shardwise::mpi AND Python3_EXECUTABLE)
+  add_executable(test_cuda_mpi_paper cuda/mpi/paper.cpp)
+  target_link_libraries(test_cuda_mpi_paper PRIVATE test_usage shardwise::mpi)
+  target_include_directories(test_cuda_mpi_paper SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${SHARDWISE_NCCL_INCLUDE_DIR})
+  add_dependencies(cuda_targets test_cuda_mpi_paper)
+  add_test(NAME "cuda: processes that MPI joins, on paper"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/mpi/run.py --paper --mpiexec ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:test_cuda_mpi_paper>)
+  set_tests_properties("cuda: processes that MPI joins, on paper" PROPERTIES LABELS mpi TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: this MPI")
+endif()

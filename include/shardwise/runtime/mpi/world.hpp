@@ -242,7 +242,7 @@ class world {
         found += "; rank " + std::to_string(p) + " has queued " + std::to_string(begun_by_[at][c]) + " of " +
                  std::to_string(begun_[c]) + " collectives on axis " + std::to_string(a) + " of the mesh: it " + said_[at];
       }
-      if (!late && said_[at].starts_with("waits in ")) found += "; rank " + std::to_string(p) + " " + said_[at];
+      if (!late && said_[at] != device_waits) found += "; rank " + std::to_string(p) + " " + said_[at];
     }
     return "shardwise: rank " + std::to_string(rank_) + " has waited " + time_out() + " for its device" +
            (found.empty() ? "; all ranks have queued as many collectives" : found) + remedy();
@@ -434,6 +434,7 @@ class world {
   static std::string silent() {
     return " does not answer: it is gone, stopped, or in code that calls nothing of the library";
   }
+  static constexpr const char* device_waits = "waits for its device";
   static const char* remedy() {
     return "; let every rank make the same calls in the same order, or give more time by mpi_options::timeout_seconds";
   }
@@ -517,7 +518,7 @@ class world {
       if (now_[c])
         return "waits in " + waiting{c, c < channel_of(0, 0) ? -1 : (c - channel_of(0, 0)) % max_axes, now_[c], 0}.text();
     if (!place_) return "waits";
-    return place_->look().how == threads::standing::kind::awaits_device ? "waits for its device"
+    return place_->look().how == threads::standing::kind::awaits_device ? device_waits
                                                                         : "is in code that calls nothing of the library";
   }
   // Until done() or so many seconds are over.
