@@ -30,11 +30,11 @@ FAILURES = [  # how the rank {0} fails, and what is said, once
 RETURNED = r"^shardwise: rank 3 has returned while rank [12] waits in (a collective|an all-reduce) on axis [01] of the mesh; "
 LATE = r"^shardwise: rank [012] has waited 2 s .*MPI_Abort ends what did not leave by itself: rank 3$"
 PAPER = [
-    ("throw", ("nccl", "cols", "rows", "hosts"), r"^gave up \(rank 3\)$"),
-    ("return", ("nccl", "cols", "rows", "hosts"), RETURNED),
-    ("stall", ("nccl", "cols", "rows", "hosts"), LATE),
-    ("wrong", ("rows", "hosts"), r"^shardwise: transition \d+ is no collective, .*\(in node 5, rank 3\)$"),
-    ("kill", ("nccl", "hosts"), killed.format(3)),
+    ("throw", ("nccl", "hosts"), r"^gave up \(rank 3\)$"),
+    ("return", ("cols", "rows"), RETURNED),
+    ("stall", ("nccl", "cols"), LATE),
+    ("wrong", ("rows",), r"^shardwise: transition \d+ is no collective, .*\(in node 5, rank 3\)$"),
+    ("kill", ("nccl",), killed.format(3)),
 ]
 
 
