@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of the GPU backend: every test/cuda/*.cu in one executable, and each test/cuda/<program>/main.cu as one more. On a
-# machine without a GPU they build, say that they found none, and skip.
+# Tests of the GPU backend: every test/cuda/*.cu in one executable, and each test/cuda/<program>/main.cu as one more, cuda/mpi/ where there is
+# an MPI. On a machine without a GPU they build, say that they found none, and skip.
 
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
 set(by_cudnn ${sources})
@@ -22,8 +22,14 @@ file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)
 foreach(main IN LISTS mains)
   cmake_path(GET main PARENT_PATH folder)
   cmake_path(GET folder FILENAME name)
+  if(name STREQUAL "mpi" AND NOT TARGET shardwise::mpi)
+    continue()
+  endif()
   add_executable(test_cuda_${name} ${main})
   target_link_libraries(test_cuda_${name} PRIVATE shardwise::nccl)
+  if(name STREQUAL "mpi") # beside NCCL, and host threads to compare with
+    target_link_libraries(test_cuda_${name} PRIVATE test_usage shardwise::mpi)
+  endif()
   add_dependencies(cuda_targets test_cuda_${name})
 endforeach()
 
@@ -32,4 +38,21 @@ if(TARGET test_cuda_process AND Python3_EXECUTABLE)
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/process/failures.py $<TARGET_FILE:test_cuda_process>)
   set_tests_properties("cuda: processes end in time, however one of them does"
                        PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: [0-9]+ GPU")
+endif()
+if(TARGET test_cuda_mpi AND Python3_EXECUTABLE)
+  add_test(NAME "cuda: processes that MPI joins, with NCCL and without"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/mpi/run.py --mpiexec ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:test_cuda_mpi>)
+  set_tests_properties("cuda: processes that MPI joins, with NCCL and without"
+                       PROPERTIES LABELS "gpu;mpi" TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "skipped: [0-9]+ GPU")
+endif()
+
+# The same launch with CUDA and NCCL on paper: of both their headers alone, so no GPU is needed.
+if(TARGET shardwise::mpi AND Python3_EXECUTABLE)
+  add_executable(test_cuda_mpi_paper cuda/mpi/paper.cpp)
+  target_link_libraries(test_cuda_mpi_paper PRIVATE test_usage shardwise::mpi)
+  target_include_directories(test_cuda_mpi_paper SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${SHARDWISE_NCCL_INCLUDE_DIR})
+  add_dependencies(cuda_targets test_cuda_mpi_paper)
+  add_test(NAME "cuda: processes that MPI joins, on paper"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/mpi/run.py --paper --mpiexec ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:test_cuda_mpi_paper>)
+  set_tests_properties("cuda: processes that MPI joins, on paper" PROPERTIES LABELS mpi TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: this MPI")
 endif()

@@ -32,9 +32,7 @@ if(TARGET shardwise::mpi AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize") # which w
       checkpoint/in_place.cpp checkpoint/weights.cpp checkpoint/llama_names.cpp # files outside of launches, which every process would write
       module/param_groups.cpp # rank 0 shows the others its vector
       compute_threads.cpp # many threads of each rank: too long as processes
-      # not tried over processes yet
-      pooling.cpp rotary.cpp shared_parameters.cpp timeline.cpp vector_norm.cpp worked_values.cpp module/shard_over.cpp module/tracked_runs.cpp
-      module/tracker.cpp
+      timeline.cpp # a kind of event has the name that by_processes.hpp defines anew
   )
   set(every_run dtensor_compile/tensors.cpp fsdp_compile/simple_mlp.cpp redistribution/strided.cpp)
   add_library(test_processes_main OBJECT mpi/cases/main.cpp)

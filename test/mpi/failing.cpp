@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs that fail, each in a way that SHARDWISE_MPI_FAILS names; run.py starts them and reads what they say. They end the process. Those
-// whose names begin with "threads" have several ranks in each process.
+// whose names begin with "threads" have several ranks in each process; of those that begin with "device" a rank waits for a device, which here
+// is a thread.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <placed_steps.hpp>
 #include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/runtime/mpi/hybrid.hpp>
+#include <shardwise/runtime/mpi/rank_link.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +96,93 @@ void misbehave(Rank& rank, const std::string& how) {
   if (how == "end" && last) sleep_for(60);
 }
 
+// A device that runs one function, in a thread of its own: a kernel of the device's library, which waits for other ranks until it is aborted,
+// or a host function. It is deaf where nothing aborts it.
+struct thread_device {
+  sw::processes::host_link& link;
+  int index;
+  std::atomic<bool> aborted{false}, busy{false};
+  bool deaf = false;
+  std::thread worker;
+
+  thread_device(sw::processes::host_link& l, int r, int) : link(l), index(r) {}
+  ~thread_device() {
+    if (worker.joinable()) worker.join();
+  }
+  thread_device& rank() { return *this; }
+  void abort() { aborted = true; }
+  // Returns when the device is done; hears of other ranks meanwhile where it looks.
+  void wait(bool looks) {
+    link.place().awaits_device();
+    while (busy && (deaf || !aborted)) {
+      if (looks) link.check();
+      const timespec t{0, 1'000'000};
+      nanosleep(&t, nullptr);
+    }
+    link.place().goes_on();
+  }
+  void drain() { wait(true); }
+  void run(const std::function<void()>& f) {
+    busy = true;
+    worker = std::thread([this, f] {
+      f();
+      busy = false;
+    });
+  }
+  // A collective of the device's library: done when all ranks have queued it, which here is never.
+  void connected(int axis) {
+    link.queue(axis, 1);
+    run([this] {
+      while (deaf || !aborted) sleep_for_a_moment();
+    });
+  }
+  static void sleep_for_a_moment() {
+    const timespec t{0, 5'000'000};
+    nanosleep(&t, nullptr);
+  }
+  // One between hosts.
+  void carried(int axis, sw::transition kind) {
+    run([this, axis, kind] {
+      double x[] = {1, 2, 3}, y[3];
+      sw::runtime::call c;
+      c.kind = kind;
+      c.axis = axis;
+      c.ranks = 3;
+      c.coordinate = index;
+      c.from = sw::partial_value();
+      c.to = sw::replicate_value();
+      for (const int of : {0, sw::runtime::result}) {
+        c.type[of] = sw::dtype::f64;
+        c.l[of] = sw::runtime::flat_layout(3);
+      }
+      c.p[0] = x;
+      c.p[sw::runtime::result] = y;
+      link.collective(&c, 1, [](int, int rank) { return "in a step, rank " + std::to_string(rank); });
+    });
+  }
+};
+
+// Three ranks along axis 1 of the mesh, of which the last one goes wrong while the others wait for their devices.
+void wait_for_device(thread_device& d, const std::string& how) {
+  const bool last = d.index == 2;
+  d.deaf = how == "throw deaf" && !last;
+  if (how.starts_with("carried")) {
+    if (last && how == "carried stall") sleep_for(60);
+    if (last && how == "carried return") return;
+    if (last && how == "carried throw") throw std::runtime_error("no more rows");
+    d.carried(1, last && how.starts_with("carried wrong") ? sw::transition::none : sw::transition::all_reduce);
+    if (last && how == "carried wrong asleep") sleep_for(60);
+    return d.wait(true);
+  }
+  if (last && how == "return") return;
+  if (last && how.starts_with("throw")) throw std::runtime_error("no more rows");
+  if (last && how == "stall") sleep_for(60);
+  if (last && how == "kill") raise(SIGKILL);
+  if (last && how == "ask") d.link.agree(8, "the seed");
+  d.connected(1);
+  d.wait(how != "throw inside" && how != "throw deaf");
+}
+
 }  // namespace
 
 TEST_CASE("fails" * doctest::skip()) {
@@ -100,9 +192,25 @@ TEST_CASE("fails" * doctest::skip()) {
   std::string program = "program", option = "--ranks", number = how.starts_with("ranks ") ? how.substr(6) : "";
   char* arguments[] = {program.data(), option.data(), number.data(), nullptr};
   bool waits = false;  // until its time is up
-  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end", "on"})
+  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end", "on", "deaf", "ask"})
     waits = waits || how.ends_with(w);
   const sw::mpi_options patience{waits ? 2.0 : 60.0, false};
+  if (how.starts_with("device ")) {
+    using line = sw::mesh<dp<1>, tp<3>>;
+    const auto body = [&](thread_device& d) { wait_for_device(d, how.substr(7)); };
+    const auto run = [&]<class Mesh>(const auto& says) {
+      const auto on = [&]<class By>() {
+        sw::mpi::run_process<Mesh>(
+            [&](sw::mpi::world& w, const sw::mpi::host_place& host) {
+              sw::mpi::run_on_device<Mesh, By, thread_device>(body, w, host);
+            },
+            patience, says);
+      };
+      if (how.starts_with("device carried")) on.template operator()<sw::by_nccl<dp<1>>>();
+      else on.template operator()<sw::processes::by_nccl_alone>();
+    };
+    std::exit(sw::mpi::launch_main<line>(1, arguments, [] { return 2; }, run));
+  }
   if (how.starts_with("threads")) {
     using meshes = sw::mesh_choice<both<2, 3>::mesh_type, both<3, 3>::mesh_type>;
     const std::string what = how.size() > 7 ? how.substr(8) : "";

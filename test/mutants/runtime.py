@@ -54,6 +54,7 @@ BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 GRADIENT_SUMS = "runtime/executor/gradient_sums.hpp"
 KEPT_BITS = "dist/module/keep_gradients_bits.cpp"
 KEPT_RUNS = "dist/module/keep_gradients_runs.cpp"
+STAGED_BLOCKS, STAGED = "runtime/cuda/staged_blocks.hpp", "unit/runtime/cuda/staged_blocks.cpp"
 
 MUTANTS = [
     ("keep_gradients: all batches of an update draw alike", "runtime/program/lowered.hpp",
@@ -167,8 +168,8 @@ MUTANTS = [
      "} else if (now - since_[lane][r] >= limit) {", (STALLED,)),
     ("meeting: whatever the others do", "runtime/threads/threads.hpp", "while (other < Mesh::size && g.member[static_cast<unsigned>(other)].doing == first) ++other;",
      "other = Mesh::size;", (STALLED,)),
-    ("within a process: threads are counted by the axes between", WITHIN, "int& rest = is_within(a) ? thread : process;",
-     "int& rest = is_within(a) ? process : thread;", (WITHINS,)),
+    ("within a process: threads are counted by the axes between", WITHIN, "int& rest = is_within(a) ? place : group;",
+     "int& rest = is_within(a) ? group : place;", (WITHINS,)),
     ("within a process: axes of another mesh of a choice are kept", WITHIN, "std::conditional_t<Mesh::template has<Axis>, within_process<Axis>, within_process<>>",
      "within_process<Axis>", (WITHINS,)),
     ("gates: who leaves a round lets it be over", BARRIER, "while (!state_.compare_exchange_weak(s, s | broken, std::memory_order_acq_rel",
@@ -340,4 +341,12 @@ MUTANTS = [
     ("shared parameters: borrowed parameters take memory", "pass/memory/memory.hpp", "begin(st, Source::value, parameters_elsewhere<Source>);", "begin(st, Source::value, false);",
      (SHARED,)),
     ("shared parameters: parameters of another rank are taken", EXECUTORS, "if (from.rank_->index() != rank_->index())", "if (false)", (SHARED,)),
+    ("staged blocks: a batch has room for its first collective alone", STAGED_BLOCKS, "int k = batch == 0 ? i : 0; k < (batch == 0 ? i + 1 : g.node_count)", "int k = i; k < i + 1",
+     (STAGED,)),
+    ("staged blocks: a result lies where its operand did", STAGED_BLOCKS, "at += passes::align_up(bytes);", "at += of == 0 ? 0 : passes::align_up(bytes);", (STAGED,)),
+    ("staged blocks: collectives along all axes take room", STAGED_BLOCKS, "(axes >> axis & 1U) == 0 || !communicates", "axes == 0 || !communicates", (STAGED,)),
+    ("by_nccl: ranks of another line share a communicator", "runtime/processes/by_nccl.hpp", "c[static_cast<unsigned>(axis)] = 0;", "for (int& x : c) x = 0;",
+     ("static/runtime/processes/by_nccl.cpp",)),
+    ("by_nccl: hosts carry axes of one rank", "runtime/processes/by_nccl.hpp", "&& Mesh::sizes[static_cast<unsigned>(a)] > 1) axes |=", ") axes |=",
+     ("static/runtime/processes/by_nccl.cpp",)),
 ]

@@ -1233,6 +1233,9 @@ SHARDWISE_X(within_process_axes,
 SHARDWISE_X(within_process_choice,
             "launch_mpi: the number of processes must say which mesh runs, and two meshes of the mesh_choice need equally many; let "
             "them differ in the axes that within_process does not name")
+SHARDWISE_X(by_nccl_axes,
+            "by_nccl: an axis named here is not an axis of the mesh, or is named twice; name axes of mesh<...>, each once: those along "
+            "which NCCL connects GPUs; along the others MPI connects their processes")
 SHARDWISE_X(launch_function,
             "launch: the function given cannot be called with a rank; it is run once for each and takes it by reference: "
             "launch<mesh>([](auto& rank) { ... })")

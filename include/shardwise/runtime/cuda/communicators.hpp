@@ -10,7 +10,8 @@
 #include <utility>
 
 #include <shardwise/runtime/cuda/nccl_error.hpp>
-#include <shardwise/runtime/threads/threads.hpp>
+#include <shardwise/runtime/processes/by_nccl.hpp>
+#include <shardwise/vocabulary/mesh.hpp>
 
 namespace shardwise::inline v0_1::cuda {
 
@@ -20,8 +21,8 @@ namespace shardwise::inline v0_1::cuda {
 // peers only while ranks connect, in the first run; afterwards it enqueues. What can hang is then the device, and an
 // aborted communicator's kernels end by themselves: so whoever sees a failure aborts, and nobody has to poll.
 
-// The communicators of one rank: the whole mesh's, and one for each axis of several ranks. An axis that is the whole
-// mesh uses the mesh's. Destroying finalizes first; graphs that captured a collective have to be destroyed before,
+// The communicators of one rank: that of all ranks that NCCL connects, the mesh or a group of it (processes::nccl_groups), and one for each
+// axis of several ranks among them. An axis that is all of them uses theirs. Destroying finalizes first; graphs that captured a collective have to be destroyed before,
 // since NCCL waits for them.
 class communicators {
  public:
@@ -66,21 +67,22 @@ void abort_all(std::span<communicators* const> all, F&& meanwhile) noexcept {
   for (communicators* c : all) c->forget();
 }
 
-// Completes ranks that hold the mesh's communicator: one for each axis, by splits that all ranks of the mesh make in
+// Completes ranks that hold their group's communicator: one for each axis, by splits that all ranks of the group make in
 // one order. `ranks` are those of this process, from `first` on.
-template <class Mesh>
+template <class Mesh, class By = processes::by_nccl_alone>
 void split_axes(std::span<communicators* const> ranks, int first) {
+  using groups = processes::nccl_groups<Mesh, By>;
   for (int a = 0; a < Mesh::axes; ++a) {
     const int n = Mesh::sizes[static_cast<unsigned>(a)];
-    if (n == 1) continue;
-    if (n == Mesh::size) {
+    if (n == 1 || !groups::connects(a)) continue;
+    if (n == groups::size) {
       for (communicators* c : ranks) c->axis(a) = c->world();
       continue;
     }
     nccl_group g;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const int r = first + static_cast<int>(i);
-      const int number = threads::world<Mesh>::group_of(r, a), place = Mesh::coordinate(r)[static_cast<unsigned>(a)];
+      const int number = processes::line_of<Mesh, By>(r, a), place = Mesh::coordinate(r)[static_cast<unsigned>(a)];
       g.keep(ncclCommSplit(ranks[i]->world(), number, place, &ranks[i]->axis(a), nullptr), "ncclCommSplit");
     }
     g.end();

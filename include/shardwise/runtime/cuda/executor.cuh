@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // executor on a device: one arena, a compute and a communication stream, the whole step captured once as a CUDA graph and
-// replayed. A step allocates nothing, waits for nothing on the host and calls nothing virtual.
+// replayed. A step allocates nothing, waits for nothing on the host and calls nothing virtual, but where hosts carry its collectives.
 #pragma once
 
 #include <array>
@@ -26,6 +26,7 @@
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/cuda/staged_collectives.hpp>
 #include <shardwise/runtime/cuda/step_state.cuh>
 #include <shardwise/runtime/cuda/backend.hpp>
 #include <shardwise/runtime/executor/executor_base.hpp>
@@ -87,7 +88,8 @@ class executor<Step, cuda_rank<Mesh>>
         watches_(has_check(options.checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         state_(rank.multiprocessors(), groups),
-        host_calls_(image()) {
+        host_calls_(image()),
+        staged_(image(), rank.link()) {
     if (has_check(options.checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
@@ -217,6 +219,8 @@ class executor<Step, cuda_rank<Mesh>>
   int kernel_nodes() const { return nodes().kernels; }
   // Pinned memory of the host in which the blocks of opaque functions lie while they run, beside the arena.
   std::size_t opaque_bytes() const { return host_calls_.bytes(); }
+  // That in which blocks lie while hosts exchange them.
+  std::size_t staged_bytes() const { return staged_.bytes(); }
   // The stream that steps are queued on.
   cudaStream_t stream() const { return state_.compute(); }
   const dynamic_array<runtime::scheduled_call>& schedule() const { return schedule_; }
@@ -375,6 +379,7 @@ class executor<Step, cuda_rank<Mesh>>
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
     host_calls_.prepare(image(), work_);
+    staged_.prepare(work_, [](int node, int rank) { return runtime::place_of(image(), node, rank); });
   }
 
   // Those of one run of a part.
@@ -511,6 +516,7 @@ class executor<Step, cuda_rank<Mesh>>
       ctx.env = state_.env_of_group(static_cast<int>(optimizer_group(image().nodes[c.node].op, c.a)));
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
+    if (rank_->is_carried(c.axis)) return staged_.launch(static_cast<std::size_t>(&c - work_.data()), ctx.stream);
     ncclComm_t const group = rank_->communicator(c.axis);
     rank_->count_written(c.axis, cuda::communicate_calls<Step>(&c, count, ctx, group));
   }
@@ -526,6 +532,7 @@ class executor<Step, cuda_rank<Mesh>>
   cuda::device_memory arena_;
   cuda::step_state state_;
   cuda::host_calls host_calls_;
+  cuda::staged_collectives staged_;
   cuda::event fork_, join_;
   std::byte* compute_scratch_ = nullptr;
   std::byte* communication_scratch_ = nullptr;

@@ -54,6 +54,19 @@ struct process {
   int rank = 0, device = 0;
 };
 
+// Communicators of a rank that is a process are aborted once, by its own thread or, where that waits for a peer that has gone, by the one
+// that watches over it.
+struct ending {
+  communicators* all;
+  std::mutex turn = {};
+  bool aborted = false;
+  void abort() {
+    const std::lock_guard lock(turn);
+    communicators* const one[] = {all};
+    if (!std::exchange(aborted, true)) abort_all(one, [] {});
+  }
+};
+
 // Of <host>:<port>, where the host of an IPv6 address stands in brackets.
 inline std::string host_of(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
@@ -67,6 +80,20 @@ inline std::string words_of(const std::exception_ptr& e) {
   } catch (...) {
     return "shardwise: an exception that is none of std::exception's";
   }
+}
+
+// The GPU of a process that is number `local` of its host by the word of `said`, or -1.
+inline int device_of(int rank, int local, const char* said) {
+  std::string why;
+  const int gpus = visible_gpus(why);
+  if (local < 0) local = gpus > 0 ? rank % gpus : 0;
+  // a launcher may show each process its own GPU alone
+  const int device = gpus == 1 ? 0 : local;
+  if (device >= gpus)
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank) + " needs GPU " + std::to_string(device) + " (" +
+                             said + "); this process sees " + std::to_string(gpus) + why +
+                             "; start no more processes on a machine than it has GPUs, or set CUDA_VISIBLE_DEVICES");
+  return device;
 }
 
 // Who this process is, checked against the mesh; then the GPUs, and nothing before.
@@ -90,15 +117,7 @@ process process_of(const runtime::launch_arguments& a = {}) {
     throw std::runtime_error(std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
                              (meet ? std::string("'") + meet + "'" : std::string("missing")) +
                              "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
-  std::string why;
-  const int gpus = visible_gpus(why), local = who.local >= 0 ? who.local : gpus > 0 ? rank % gpus : 0;
-  // a launcher may show each process its own GPU alone
-  const int device = gpus == 1 ? 0 : local;
-  if (device >= gpus)
-    throw std::runtime_error("shardwise: rank " + std::to_string(rank) + " needs GPU " + std::to_string(device) + " (" +
-                             who.local_said + "); this process sees " + std::to_string(gpus) + why +
-                             "; start no more processes on a machine than it has GPUs, or set CUDA_VISIBLE_DEVICES");
-  return {rank, device};
+  return {rank, device_of(rank, who.local, who.local_said)};
 }
 
 }  // namespace cuda
@@ -177,22 +196,12 @@ void launch_cuda_process(F&& f, const runtime::launch_arguments& arguments = {})
     cuda::split_axes<Mesh>(one, who.rank);
   }
   cuda_rank<Mesh> rank(who.rank, who.device, std::move(made), nullptr);
-  // Communicators are aborted once, by this thread or, where it waits for a peer that has gone, by the lifeline's.
-  struct ending {
-    cuda::communicators* all;
-    std::mutex turn;
-    bool aborted = false;
-    void abort() {
-      const std::lock_guard lock(turn);
-      cuda::communicators* const one[] = {all};
-      if (!std::exchange(aborted, true)) cuda::abort_all(one, [] {});
-    }
-  } end{&rank.all_communicators(), {}};
+  cuda::ending end{&rank.all_communicators()};
   std::optional<processes::lifeline> line;
   if constexpr (Mesh::size > 1) line.emplace(who.rank, Mesh::size);
   try {
     if (line) {
-      line->on_loss([](void* e) { static_cast<ending*>(e)->abort(); }, &end);
+      line->on_loss([](void* e) { static_cast<cuda::ending*>(e)->abort(); }, &end);
       std::vector<std::uint32_t> port{line->port()};
       rank.combine_disjoint(port);
       line->meet(cuda::host_of(std::getenv("NCCL_COMM_ID")), static_cast<std::uint16_t>(port[0]));

@@ -18,8 +18,10 @@
 
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/processes/host_link.hpp>
 #include <shardwise/runtime/processes/lifeline.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 #include <shardwise/runtime/with_rank.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -137,7 +139,7 @@ struct mailbox {
 
 inline namespace SHARDWISE_RANK_BUILD {
 
-// Made by launch_cuda and launch_cuda_process, and used by one thread, whose current device is the rank's. Streams,
+// Made by launch_cuda, launch_cuda_process and launch_cuda_mpi, and used by one thread, whose current device is the rank's. Streams,
 // memory and graphs that f(rank) makes have to be gone when f returns or throws.
 template <class Mesh>
 class cuda_rank {
@@ -145,10 +147,16 @@ class cuda_rank {
   using mesh_type = Mesh;
   static constexpr const char* backend_name = "nccl";
 
-  cuda_rank(int index, int device, cuda::communicators c, cuda::crew<Mesh>* crew)
-      : index_(index), device_(device), coordinate_(Mesh::coordinate(index)), communicators_(std::move(c)), crew_(crew) {
+  // One of crew and link, or neither: see barrier.
+  cuda_rank(int index, int device, cuda::communicators c, cuda::crew<Mesh>* crew, processes::host_link* link = nullptr)
+      : index_(index),
+        device_(device),
+        coordinate_(Mesh::coordinate(index)),
+        communicators_(std::move(c)),
+        crew_(crew),
+        link_(link) {
     if (crew_) meeting_.emplace(crew_->meeting, index);
-    else if (Mesh::size > 1) mailbox_ = std::make_unique<cuda::mailbox>(Mesh::size);
+    else if (Mesh::size > 1 && !link_) mailbox_ = std::make_unique<cuda::mailbox>(Mesh::size);
     cuda::check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   }
 
@@ -160,20 +168,35 @@ class cuda_rank {
   int multiprocessors() const { return multiprocessors_; }
   // Whether what one rank writes on the host another can read.
   bool shares_memory() const { return crew_ || Mesh::size == 1; }
-  // Of the ranks along an axis, numbered by their coordinate on it; null on an axis of one rank.
+  // Of the ranks along an axis, numbered by their coordinate on it; null on an axis of one rank, and on one that hosts carry.
   ncclComm_t communicator(int axis) { return communicators_.axis(axis); }
   cuda::communicators& all_communicators() { return communicators_; }
 
+  // What joins the hosts of ranks that launch_cuda_mpi has made; null for others.
+  processes::host_link* link() const { return link_; }
+  // Whether collectives along an axis go through hosts: see staged_collectives.
+  bool is_carried(int axis) const { return link_ && link_->carries(axis); }
+
   // All ranks meet. As threads they meet on the host, whatever their devices still do; as processes when each device is
-  // done, since communicators must be used in one order on all ranks and streams give none. Not inside a capture.
+  // done, since communicators must be used in one order on all ranks and streams give none: by NCCL, or by MPI where it has
+  // started them. Not inside a capture.
   void barrier() {
-    if (meeting_) released([&] { meeting_->barrier(); });
-    else first_of(0);
+    if (meeting_) return released([&] { meeting_->barrier(); });
+    if (!link_) return static_cast<void>(first_of(0));
+    drain();
+    link_->barrier();
+  }
+  // Returns when the device is done with all that this rank has queued.
+  void drain() {
+    const awaiting_device waits(*this);
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    check_peers();
   }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
   void agree(std::uint64_t value, const char* what) {
     if (meeting_) return released([&] { meeting_->agree(value, what); });
+    if (link_) return link_->agree(value, what);
     if (const std::uint64_t first = first_of(value); first != value)
       throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what + " (" +
                              std::to_string(value) + " and " + std::to_string(first) +
@@ -194,6 +217,7 @@ class cuda_rank {
     // Sums of whole numbers of which one rank alone holds any but 0: of one byte or two, each byte is one.
     constexpr ncclDataType_t word = sizeof(E) == 8 ? ncclUint64 : sizeof(E) == 4 ? ncclUint32 : ncclUint8;
     const std::size_t words = sizeof(E) < 4 ? whole.size() * sizeof(E) : whole.size();
+    if (link_) return link_->combine_disjoint(whole.data(), whole.size() * sizeof(E));
     if (!mailbox_ || whole.empty()) return;
     const awaiting_device waits(*this);
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -248,6 +272,7 @@ class cuda_rank {
       if (crew_->failed) released([] { throw rank_failed(); });
       return;
     }
+    if (link_) link_->check();
     if (line_)
       if (const std::string cause = line_->cause(); !cause.empty()) throw rank_failed(cause);
     communicators_.each([](ncclComm_t c) {
@@ -261,22 +286,29 @@ class cuda_rank {
   // What leaves f is reported by itself.
   void fail(std::exception_ptr e) {
     if (crew_) crew_->fail(e, index_);
+    if (link_) link_->fail(e);
   }
 
   // Says that `n` collectives on an axis are about to be queued; throws if a rank that they wait for has returned. Between
-  // threads; of another process nothing is known here.
+  // threads; of another process nothing is known here, and whoever watches over this one finds out.
   void queue_collectives(int axis, std::int64_t n) {
     if (crew_ && n > 0) crew_->queue(index_, axis, n);
     if (line_) line_->queue(n);
+    if (link_) link_->queue(axis, n);
   }
 
   // A rank that is a process learns of the others' ends from it.
   void attach(processes::lifeline& line) { line_ = &line; }
 
-  // Payload handed to NCCL for other ranks, as communicate counts it; a replayed graph counts each time.
-  std::int64_t bytes_written(int axis) const { return written_[static_cast<unsigned>(axis)]; }
+  // Payload handed to NCCL for other ranks, as communicate counts it; and that which hosts have sent, when they have.
+  std::int64_t bytes_written(int axis) const {
+    return written_[static_cast<unsigned>(axis)] + (link_ ? link_->bytes_written(axis) : 0);
+  }
   void count_written(int axis, std::int64_t bytes) { written_[static_cast<unsigned>(axis)] += bytes; }
-  void reset_counts() { written_ = {}; }
+  void reset_counts() {
+    written_ = {};
+    if (link_) link_->reset_counts();
+  }
 
  private:
   template <class F>
@@ -288,7 +320,9 @@ class cuda_rank {
       throw;
     }
   }
-  threads::standing* place() { return crew_ ? &crew_->places[0][index_] : line_ ? &line_->place() : nullptr; }
+  threads::standing* place() {
+    return crew_ ? &crew_->places[0][index_] : line_ ? &line_->place() : link_ ? &link_->place() : nullptr;
+  }
 
   // The value that rank 0 shows. No rank has it before all have come.
   std::uint64_t first_of(std::uint64_t value) {
@@ -308,6 +342,7 @@ class cuda_rank {
   std::array<int, max_axes> coordinate_;
   cuda::communicators communicators_;
   cuda::crew<Mesh>* crew_;
+  processes::host_link* link_;
   std::optional<thread_rank<Mesh>> meeting_;
   std::unique_ptr<cuda::mailbox> mailbox_;
   processes::lifeline* line_ = nullptr;

@@ -35,7 +35,7 @@ void launch_process(F& f, const mpi_options& options, const Says& says) {
                   "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks, " +
                       std::to_string(placed::threads) + " of them in each process",
                   "as many as the axes between processes have ranks");
-  const int host = host_ranks() * placed::threads, process = process_number();
+  const int host = place_on_host().processes * placed::threads, process = process_number();
   auto groups = std::make_unique<process_groups<Mesh, Within>>();
   std::unique_ptr<world> w[placed::threads];
   world::verdict found[placed::threads];

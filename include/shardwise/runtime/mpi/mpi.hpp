@@ -84,14 +84,18 @@ inline int process_number() {
   return me;
 }
 
-// Processes of this host, which share its cores.
-inline int host_ranks() {
+// This process among those of its host, which share its cores. Collective.
+struct host_place {
+  int number = 0, processes = 1;
+};
+inline host_place place_on_host() {
   MPI_Comm host = MPI_COMM_NULL;
-  int n = 1;
+  host_place p;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
-  MPI_Comm_size(host, &n);
+  MPI_Comm_rank(host, &p.number);
+  MPI_Comm_size(host, &p.processes);
   MPI_Comm_free(&host);
-  return n;
+  return p;
 }
 
 // Runs body(), in which the rank lives, and comes to an end with the other ranks. Returns nothing where all is well, else what failed; of
@@ -111,21 +115,19 @@ world::verdict run_rank(const Body& body, world& w, std::exception_ptr& own) {
   return w.end_failed();
 }
 
-// `says` is told what failed, where this rank reports it, before the other ranks end.
-template <class Mesh, class F, class Says>
-void launch_rank(F& f, const mpi_options& options, const Says& says) {
+// Runs body(world, place on this host), in which the one rank lives that this process is. `says` is told what failed, where this rank reports
+// it, before the other ranks end.
+template <class Mesh, class Body, class Says>
+void run_process(const Body& body, const mpi_options& options, const Says& says) {
   start();
   check_processes(Mesh::size, "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks",
                   "as many as the mesh has ranks");
-  const int host = host_ranks();
+  const host_place host = place_on_host();
   const int me = process_number();
-  std::unique_ptr<world> w = make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host, options);
+  std::unique_ptr<world> w =
+      make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host.processes, options);
   std::exception_ptr own;
-  const auto body = [&] {
-    mpi_rank<Mesh> rank(*w, host);
-    f(rank);
-  };
-  const world::verdict v = run_rank(body, *w, own);
+  const world::verdict v = run_rank([&] { body(*w, host); }, *w, own);
   if (v.rank < 0) {
     w->free();
     return;
@@ -139,6 +141,40 @@ void launch_rank(F& f, const mpi_options& options, const Says& says) {
     throw std::runtime_error(v.text);
   }
   throw rank_failed(v.rank, v.text);
+}
+template <class Mesh, class F, class Says>
+void launch_rank(F& f, const mpi_options& options, const Says& says) {
+  run_process<Mesh>(
+      [&](world& w, const host_place& host) {
+        mpi_rank<Mesh> rank(w, host.processes);
+        f(rank);
+      },
+      options, says);
+}
+
+// Of a main: process.operator()<Mesh>(says), the run of this process's rank, if a launcher has started several, or as many as a mesh has
+// ranks; else alone().
+template <class Choice, class Alone, class Process>
+int launch_main(int argc, char** argv, const Alone& alone, const Process& process) {
+  bool said = false;
+  try {
+    const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
+    const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
+    const bool processes = p.by && (p.size > 1 || runtime::has_mesh_of<Choice>(p.size));
+    if (!processes) return alone();
+    if (!runtime::has_mesh_of<Choice>(p.size)) return refuse_size<Choice>(p);
+    runtime::with_mesh<Choice>(p.size, p.said, [&]<class M>() {
+      process.template operator()<M>([&](const std::string& text, bool) {
+        say(text);
+        said = true;
+      });
+    });
+    return 0;
+  } catch (const rank_failed&) {  // its rank says it
+  } catch (const std::exception& e) {
+    if (!said) say(e.what());
+  }
+  return 1;
 }
 
 }  // namespace mpi
@@ -168,26 +204,11 @@ int launch_mpi(int argc, char** argv, F&& f, const mpi_options& options = {}) {
     launch_mpi<Mesh>(static_cast<F&&>(f), options);  // says what is wrong
     return 1;
   } else {
-    bool said = false;
-    try {
-      const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
-      const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
-      const bool processes = p.by && (p.size > 1 || runtime::has_mesh_of<Mesh>(p.size));
-      if (!processes) return launch<Mesh>(argc, argv, f);
-      if (!runtime::has_mesh_of<Mesh>(p.size)) return mpi::refuse_size<Mesh>(p);
-      runtime::with_mesh<Mesh>(p.size, p.said, [&]<class M>() {
-        if constexpr (detail::can_launch<M, mpi_rank, F>())
-          mpi::launch_rank<M>(f, options, [&](const std::string& text, bool) {
-            mpi::say(text);
-            said = true;
-          });
-      });
-      return 0;
-    } catch (const rank_failed&) {  // its rank says it
-    } catch (const std::exception& e) {
-      if (!said) mpi::say(e.what());
-    }
-    return 1;
+    return mpi::launch_main<Mesh>(
+        argc, argv, [&] { return launch<Mesh>(argc, argv, f); },
+        [&]<class M>(const auto& says) {
+          if constexpr (detail::can_launch<M, mpi_rank, F>()) mpi::launch_rank<M>(f, options, says);
+        });
   }
 }
 

@@ -24,7 +24,9 @@ namespace shardwise::inline v0_1 {
 
 namespace mpi {
 struct collectives;
-}
+template <class Mesh, class By>
+class rank_link;
+}  // namespace mpi
 
 inline namespace SHARDWISE_RANK_BUILD {
 
@@ -78,10 +80,12 @@ class mpi_rank {
   // Words of which each rank has set its own and left the others 0: all of them, on every rank. Bits arrive as they are.
   template <class E>
   void combine_disjoint(std::vector<E>& whole) {
+    combine_bytes(reinterpret_cast<std::byte*>(whole.data()), whole.size() * sizeof(E));
+  }
+  void combine_bytes(std::byte* bytes, std::size_t total) {
     constexpr std::size_t most = 1U << 26;  // bytes at a time
-    auto* const bytes = reinterpret_cast<std::byte*>(whole.data());
     mpi::world::buffers& b = world_->of_lane(0);
-    for (std::size_t at = 0, total = whole.size() * sizeof(E); Mesh::size > 1 && at < total; at += most) {
+    for (std::size_t at = 0; Mesh::size > 1 && at < total; at += most) {
       const std::size_t now = total - at < most ? total - at : most;
       if (b.out.size() < now) b.out.resize(now);
       if (b.in.size() < now) b.in.resize(now);
@@ -129,6 +133,8 @@ class mpi_rank {
 
  private:
   friend class threads::stream<mpi_rank>;
+  template <class M, class By>
+  friend class mpi::rank_link;
   using account = std::array<std::atomic<std::int64_t>, max_axes>;
 
   mpi_rank(mpi::world& w, int lane, account* written, int host_ranks)

@@ -23,6 +23,7 @@
 #include <shardwise/runtime/mpi/calls.hpp>
 #include <shardwise/runtime/program/clock.hpp>
 #include <shardwise/runtime/threads/barrier.hpp>
+#include <shardwise/runtime/threads/standing.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
 #include <shardwise/runtime/threads/team.hpp>
 
@@ -176,6 +177,77 @@ class world {
     over();
   }
 
+  // --- ranks that wait for a device, too: see watch.hpp ---------------------------------------------------------------------
+
+  // A thread beside the rank's answers for it from now on; `place` says where the rank's own waits.
+  void watch_over(const threads::standing& place) {
+    const std::lock_guard lock(gate_);
+    place_ = &place;
+  }
+  // This rank has queued n further collectives that its device's library runs along an axis: they count with the ranks' own threads.
+  void queue(int axis, std::int64_t n) { begun_[channel_of(0, axis)] += n; }
+  // Throws if some rank has failed, this one too.
+  void look() {
+    const std::lock_guard lock(gate_);
+    if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
+  }
+  // Who has failed, by what this rank has heard so far; -1: nobody.
+  int hears_failure() {
+    const std::lock_guard lock(gate_);
+    listen();
+    return failed_by_;
+  }
+  std::string failure() {
+    const std::lock_guard lock(gate_);
+    return failed_text_;
+  }
+  bool is_in_collective() {
+    const std::lock_guard lock(gate_);
+    for (const char* const what : now_)
+      if (what) return true;
+    return false;
+  }
+  // Throws where a rank has returned that has queued fewer collectives on one of `axes` than this one, bit a being axis a.
+  void look_for_returns(unsigned axes) {
+    const std::lock_guard lock(gate_);
+    for (int a = 0; a < static_cast<int>(seat_.groups.size()); ++a)
+      for (const int p : seat_.groups[static_cast<std::size_t>(a)])
+        if ((axes >> a & 1U) != 0 && left_[static_cast<std::size_t>(p)] && is_late(p, a))
+          throw rank_returned(p, rank_, ("a collective on axis " + std::to_string(a) + " of the mesh").c_str());
+  }
+  // This rank has waited too long for its device: asks all others where they are, and says it. Empty: meanwhile the run has failed.
+  std::string device_wait(unsigned axes) {
+    std::vector<int> others;
+    for (int p = 0; p < size_; ++p)
+      if (p != rank_) others.push_back(p);
+    ask(others);
+    const std::lock_guard lock(gate_);
+    if (failed_by_ >= 0) return {};
+    std::string found;
+    for (const int p : others) {
+      const auto at = static_cast<std::size_t>(p);
+      if (left_[at]) continue;
+      if (!answered_[at]) {
+        found += "; rank " + std::to_string(p) + silent();
+        continue;
+      }
+      bool late = false;
+      for (int a = 0; a < static_cast<int>(seat_.groups.size()); ++a) {
+        if ((axes >> a & 1U) == 0 || !is_late(p, a)) continue;
+        const auto c = static_cast<std::size_t>(channel_of(0, a));
+        bool is_met = false;
+        for (const int q : seat_.groups[static_cast<std::size_t>(a)]) is_met = is_met || q == p;
+        if (!is_met) continue;
+        late = true;
+        found += "; rank " + std::to_string(p) + " has queued " + std::to_string(begun_by_[at][c]) + " of " +
+                 std::to_string(begun_[c]) + " collectives on axis " + std::to_string(a) + " of the mesh: it " + said_[at];
+      }
+      if (!late && said_[at] != device_waits) found += "; rank " + std::to_string(p) + " " + said_[at];
+    }
+    return "shardwise: rank " + std::to_string(rank_) + " has waited " + time_out() + " for its device" +
+           (found.empty() ? "; all ranks have queued as many collectives" : found) + remedy();
+  }
+
   // What collectives of a lane send and receive, and how much of it goes where, in elements.
   struct buffers {
     std::vector<std::byte> out, in;
@@ -194,10 +266,11 @@ class world {
     tell_all(notice::failed, text);
   }
 
-  // The rank's function has returned: returns when those of all have. Afterwards the communicators may be freed.
+  // The rank's function has returned: returns when those of all have. Afterwards the communicators may be freed. A second time: at once.
   void finish() {
     {
       const std::lock_guard lock(gate_);
+      if (left_[static_cast<std::size_t>(rank_)]) return;
       tell_all(notice::returned, "");
       left_[static_cast<std::size_t>(rank_)] = true;
     }
@@ -339,34 +412,51 @@ class world {
     {
       const std::lock_guard lock(gate_);
       for (const int p : members_[w.channel])
-        if (p != rank_ && !left_[static_cast<std::size_t>(p)]) {
-          lost.push_back(p);
-          answered_[static_cast<std::size_t>(p)] = false;
-          tell(p, notice::ask, "");
-        }
+        if (p != rank_ && !left_[static_cast<std::size_t>(p)]) lost.push_back(p);
     }
-    listen_for(1, [&] {
-      bool all = true;
-      for (const int p : lost) all = all && answered_[static_cast<std::size_t>(p)];
-      return all || failed_by_ >= 0;
-    });
+    ask(lost);
     const std::lock_guard lock(gate_);
     if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
     std::string found;
     for (const int p : lost) {
       const auto at = static_cast<std::size_t>(p);
       if (answered_[at] && begun_by_[at][static_cast<std::size_t>(w.channel)] >= w.number) continue;  // it has come, too
-      found += "; rank " + std::to_string(p) +
-               (answered_[at]
-                    ? " has not come: it " + said_[at]
-                    : std::string(" does not answer: it is gone, stopped, or in code that calls nothing of the library"));
+      found += "; rank " + std::to_string(p) + (answered_[at] ? " has not come: it " + said_[at] : silent());
     }
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " has waited " + time_out() + " in " + w.text() +
+                             found + remedy());
+  }
+  std::string time_out() const {
     char time[32];
-    std::snprintf(time, sizeof time, "%g", options_.timeout_seconds);
-    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " has waited " + time + " s in " + w.text() +
-                             found +
-                             "; let every rank make the same calls in the same order, or give more time by "
-                             "mpi_options::timeout_seconds");
+    std::snprintf(time, sizeof time, "%g s", options_.timeout_seconds);
+    return time;
+  }
+  static std::string silent() {
+    return " does not answer: it is gone, stopped, or in code that calls nothing of the library";
+  }
+  static constexpr const char* device_waits = "waits for its device";
+  static const char* remedy() {
+    return "; let every rank make the same calls in the same order, or give more time by mpi_options::timeout_seconds";
+  }
+  // Asks ranks where they are, and listens for a second, or until all have answered or the run has failed.
+  void ask(const std::vector<int>& ranks) {
+    {
+      const std::lock_guard lock(gate_);
+      for (const int p : ranks) {
+        answered_[static_cast<std::size_t>(p)] = false;
+        if (!left_[static_cast<std::size_t>(p)]) tell(p, notice::ask, "");
+      }
+    }
+    listen_for(1, [&] {
+      bool all = true;
+      for (const int p : ranks) all = all && (answered_[static_cast<std::size_t>(p)] || left_[static_cast<std::size_t>(p)]);
+      return all || failed_by_ >= 0;
+    });
+  }
+  // Whether rank p, by its last word, has queued fewer of a device's collectives along an axis. The lock is held.
+  bool is_late(int p, int axis) const {
+    const auto c = static_cast<std::size_t>(channel_of(0, axis));
+    return begun_by_[static_cast<std::size_t>(p)][c] < begun_[c];
   }
 
   // --- notices: the lock is held ------------------------------------------------------------------------------------------
@@ -427,7 +517,9 @@ class world {
     for (int c = 0; c < channels; ++c)
       if (now_[c])
         return "waits in " + waiting{c, c < channel_of(0, 0) ? -1 : (c - channel_of(0, 0)) % max_axes, now_[c], 0}.text();
-    return "waits";
+    if (!place_) return "waits";
+    return place_->look().how == threads::standing::kind::awaits_device ? device_waits
+                                                                        : "is in code that calls nothing of the library";
   }
   // Until done() or so many seconds are over.
   template <class F>
@@ -447,6 +539,7 @@ class world {
   seat seat_;
   int rank_, size_;
   bool crowded_;
+  const threads::standing* place_ = nullptr;  // of a rank that is watched over
   std::shared_ptr<line> line_;
   std::mutex& gate_;
   std::array<MPI_Comm, channels> comm_ = [] {

@@ -23,14 +23,11 @@ inline constexpr bool is_within_process = false;
 template <class... Axes>
 inline constexpr bool is_within_process<within_process<Axes...>> = true;
 
-// Where the ranks of a mesh run. Processes are counted row-major over the axes between them, the threads of each row-major over those
-// within it, both in the mesh's order; ranks are counted as the mesh does.
-template <class Mesh, class Within>
-struct layout_of;
+// A mesh's ranks in groups: ranks that differ on Axes alone are one. Groups are counted row-major over the other axes, the ranks of each
+// row-major over Axes, both in the mesh's order.
 template <class Mesh, class... Axes>
-struct layout_of<Mesh, within_process<Axes...>> {
+struct grouped {
   static constexpr bool good = ((Mesh::template has<Axes> && detail::count_of<Axes, Axes...> == 1) && ...);
-  static_assert(raise<(good ? problem::none : problem::within_process_axes), Mesh, Axes...>::ok);
 
   static constexpr bool is_within([[maybe_unused]] int axis) { return ((Mesh::template index_of<Axes> == axis) || ...); }
   static constexpr int ranks_along(bool within) {
@@ -39,21 +36,7 @@ struct layout_of<Mesh, within_process<Axes...>> {
       if (is_within(a) == within) n *= Mesh::sizes[static_cast<unsigned>(a)];
     return n;
   }
-  static constexpr int threads = ranks_along(true), processes = ranks_along(false);
-
-  static constexpr int process_of(int rank) { return number_of(rank, false); }
-  static constexpr int thread_of(int rank) { return number_of(rank, true); }
-  static constexpr int rank_of(int process, int thread) {
-    std::array<int, max_axes> c{};
-    for (int a = Mesh::axes - 1; a >= 0; --a) {
-      int& rest = is_within(a) ? thread : process;
-      c[static_cast<unsigned>(a)] = rest % Mesh::sizes[static_cast<unsigned>(a)];
-      rest /= Mesh::sizes[static_cast<unsigned>(a)];
-    }
-    return Mesh::rank_of(c);
-  }
-
- private:
+  // Of a rank: its group's number, or its own in the group.
   static constexpr int number_of(int rank, bool within) {
     const auto c = Mesh::coordinate(rank);
     int n = 0;
@@ -61,6 +44,32 @@ struct layout_of<Mesh, within_process<Axes...>> {
       if (is_within(a) == within) n = n * Mesh::sizes[static_cast<unsigned>(a)] + c[static_cast<unsigned>(a)];
     return n;
   }
+  static constexpr int rank_at(int group, int place) {
+    std::array<int, max_axes> c{};
+    for (int a = Mesh::axes - 1; a >= 0; --a) {
+      int& rest = is_within(a) ? place : group;
+      c[static_cast<unsigned>(a)] = rest % Mesh::sizes[static_cast<unsigned>(a)];
+      rest /= Mesh::sizes[static_cast<unsigned>(a)];
+    }
+    return Mesh::rank_of(c);
+  }
+};
+
+// Where the ranks of a mesh run: a group is a process, whose threads are its ranks. Ranks are counted as the mesh does.
+template <class Mesh, class Within>
+struct layout_of;
+template <class Mesh, class... Axes>
+struct layout_of<Mesh, within_process<Axes...>> {
+  using groups = grouped<Mesh, Axes...>;
+  static constexpr bool good = groups::good;
+  static_assert(raise<(good ? problem::none : problem::within_process_axes), Mesh, Axes...>::ok);
+
+  static constexpr bool is_within(int axis) { return groups::is_within(axis); }
+  static constexpr int threads = groups::ranks_along(true), processes = groups::ranks_along(false);
+
+  static constexpr int process_of(int rank) { return groups::number_of(rank, false); }
+  static constexpr int thread_of(int rank) { return groups::number_of(rank, true); }
+  static constexpr int rank_of(int process, int thread) { return groups::rank_at(process, thread); }
 };
 
 template <class... Withins>
