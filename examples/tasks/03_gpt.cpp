@@ -16,22 +16,24 @@ inline constexpr int batch = 4, length = 12, width = 16, heads = 2, words = 7;
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<width>, norm1), (sw::linear<width, width>, wq), (sw::linear<width, width>, wk),
-                    (sw::linear<width, width>, wv), (sw::linear<width, width>, wo), (sw::layer_norm_module<width>, norm2),
-                    (sw::linear<width, 4 * width>, up), (sw::linear<4 * width, width>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<width>, norm1), (sw::linear<width, width>, wq),
+                    (sw::linear<width, width>, wk), (sw::linear<width, width>, wv), (sw::linear<width, width>, wo),
+                    (sw::layer_norm_module<width>, norm2), (sw::linear<width, 4 * width>, up),
+                    (sw::linear<4 * width, width>, down));
   static constexpr auto split(const auto& x) { return sw::unflatten<-1, heads, width / heads>(x); }
   constexpr auto forward(const auto& x) const {
     constexpr sw::attention_options causal{.causal = true, .layout = sw::head_layout::bthd};
     const auto n = norm1(x);
-    const auto h = x + wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<causal>(split(wq(n)), split(wk(n)), split(wv(n)))));
+    const auto h =
+        x + wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<causal>(split(wq(n)), split(wk(n)), split(wv(n)))));
     return h + down(sw::gelu(up(norm2(h))));
   }
 };
 template <class Bound = sw::unbound>
 struct gpt : sw::module<gpt<Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (sw::embedding_table<words, width>, tokens),
-                    (sw::parameter<sw::shape<length, width>, sw::init::normal<2, 100>>, positions), (sw::repeat<2, block>, layers),
-                    (sw::layer_norm_module<width>, norm));
+                    (sw::parameter<sw::shape<length, width>, sw::init::normal<2, 100>>, positions),
+                    (sw::repeat<2, block>, layers), (sw::layer_norm_module<width>, norm));
   constexpr auto forward(const auto& ids) const {
     return sw::linear_product(norm(layers(tokens(ids) + positions)), tokens.weight);
   }
@@ -39,7 +41,9 @@ struct gpt : sw::module<gpt<Bound>, Bound> {
 using ids = sw::input_tensor<std::int32_t, sw::shape<batch, length>, sw::on<dp, sw::shard<0>>>;
 struct next_token {
   using inputs = sw::inputs<ids, ids>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& next) const { return sw::cross_entropy(model(x), next); }
+  constexpr auto operator()(const auto& model, const auto& x, const auto& next) const {
+    return sw::cross_entropy(model(x), next);
+  }
 };
 struct logits {
   using inputs = sw::inputs<ids>;

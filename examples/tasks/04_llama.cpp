@@ -15,9 +15,10 @@ using matrix = sw::linear<In, Out, sw::unbound, /*bias*/ false>;
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::rms_norm_module<width>, norm1), (matrix<width, heads * head>, wq), (matrix<width, kv_heads * head>, wk),
-                    (matrix<width, kv_heads * head>, wv), (matrix<heads * head, width>, wo), (sw::rms_norm_module<width>, norm2),
-                    (matrix<width, hidden>, w1), (matrix<hidden, width>, w2), (matrix<width, hidden>, w3));
+  SHARDWISE_MEMBERS(Bound, (sw::rms_norm_module<width>, norm1), (matrix<width, heads * head>, wq),
+                    (matrix<width, kv_heads * head>, wk), (matrix<width, kv_heads * head>, wv),
+                    (matrix<heads * head, width>, wo), (sw::rms_norm_module<width>, norm2), (matrix<width, hidden>, w1),
+                    (matrix<hidden, width>, w2), (matrix<width, hidden>, w3));
   constexpr auto forward(const auto& x) const {
     constexpr sw::rotary_options turned{.layout = sw::head_layout::bthd};
     constexpr sw::attention_options grouped{.layout = sw::head_layout::bthd, .enable_gqa = true};

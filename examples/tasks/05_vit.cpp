@@ -16,14 +16,16 @@ inline constexpr int rows = 16, side = 8, patch = 4, patches = (side / patch) * 
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<width>, norm1), (sw::linear<width, width>, wq), (sw::linear<width, width>, wk),
-                    (sw::linear<width, width>, wv), (sw::linear<width, width>, wo), (sw::layer_norm_module<width>, norm2),
-                    (sw::linear<width, 2 * width>, up), (sw::linear<2 * width, width>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<width>, norm1), (sw::linear<width, width>, wq),
+                    (sw::linear<width, width>, wk), (sw::linear<width, width>, wv), (sw::linear<width, width>, wo),
+                    (sw::layer_norm_module<width>, norm2), (sw::linear<width, 2 * width>, up),
+                    (sw::linear<2 * width, width>, down));
   static constexpr auto split(const auto& x) { return sw::unflatten<-1, heads, width / heads>(x); }
   constexpr auto forward(const auto& x) const {
     constexpr sw::attention_options all{.causal = false, .layout = sw::head_layout::bthd};
     const auto n = norm1(x);
-    const auto h = x + wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<all>(split(wq(n)), split(wk(n)), split(wv(n)))));
+    const auto h =
+        x + wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<all>(split(wq(n)), split(wk(n)), split(wv(n)))));
     return h + down(sw::gelu(up(norm2(h))));
   }
 };
@@ -31,10 +33,10 @@ template <class Bound = sw::unbound>
 struct vit : sw::module<vit<Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (sw::conv2d_module<1, width, patch, sw::convolution_options{.stride = patch}>, embed),
                     (sw::parameter<sw::shape<1, width>, sw::init::normal<2, 100>>, class_token),
-                    (sw::parameter<sw::shape<patches + 1, width>, sw::init::normal<2, 100>>, positions), (sw::repeat<2, block>, layers),
-                    (sw::layer_norm_module<width>, norm), (sw::linear<width, 2>, head));
+                    (sw::parameter<sw::shape<patches + 1, width>, sw::init::normal<2, 100>>, positions),
+                    (sw::repeat<2, block>, layers), (sw::layer_norm_module<width>, norm), (sw::linear<width, 2>, head));
   constexpr auto forward(const auto& image) const {
-    const auto x = sw::transpose<1, 2>(sw::flatten<2, 3>(embed(image)));  // (rows, patches, width)
+    const auto x = sw::transpose<1, 2>(sw::flatten<2, 3>(embed(image)));      // (rows, patches, width)
     const auto first = class_token + sw::zeros_like(sw::narrow<1, 0, 1>(x));  // one for each image, on the rank that has it
     const auto y = layers(sw::cat<1>(first, x) + positions);
     return head(norm(sw::select<1, 0>(y)));
@@ -44,7 +46,9 @@ struct task {
   using images = sw::input_tensor<float, sw::shape<rows, 1, side, side>, sw::on<dp, sw::shard<0>>>;
   using labels = sw::input_tensor<std::int32_t, sw::shape<rows>, sw::on<dp, sw::shard<0>>>;
   using inputs = sw::inputs<images, labels>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const { return sw::cross_entropy(model(x), label); }
+  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const {
+    return sw::cross_entropy(model(x), label);
+  }
 };
 using step = sw::train_step<vit, task, sw::plan<sw::data_parallel<dp>>, mesh, sw::adam<>>;
 

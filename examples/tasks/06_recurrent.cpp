@@ -37,7 +37,9 @@ struct task {
   using sequences = sw::input_tensor<float, sw::shape<rows, steps, features>, sw::on<dp, sw::shard<0>>>;
   using labels = sw::input_tensor<std::int32_t, sw::shape<rows>, sw::on<dp, sw::shard<0>>>;
   using inputs = sw::inputs<sequences, labels>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const { return sw::cross_entropy(model(x), label); }
+  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const {
+    return sw::cross_entropy(model(x), label);
+  }
 };
 using step = sw::train_step<gru, task, sw::plan<sw::data_parallel<dp>>, mesh, sw::adam<>>;
 

@@ -26,9 +26,12 @@ struct task {
   }
 };
 using whole = sw::train_step<perceptron, task, sw::plan<>, sw::mesh<one>>;
-using split = sw::train_step<perceptron, task, sw::plan<sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>, sw::mesh<tp>>;
-static_assert(split::comm_bytes_of<tp>(sw::transition::all_reduce) == 32 * 10 * 4);  // of the forward pass: x needs no gradient
-static_assert(split::comm_bytes<tp> == split::comm_bytes_of<tp>(sw::transition::all_reduce) && split::peak_bytes < whole::peak_bytes);
+using split =
+    sw::train_step<perceptron, task, sw::plan<sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>, sw::mesh<tp>>;
+static_assert(split::comm_bytes_of<tp>(sw::transition::all_reduce) ==
+              32 * 10 * 4);  // of the forward pass: x needs no gradient
+static_assert(split::comm_bytes<tp> == split::comm_bytes_of<tp>(sw::transition::all_reduce) &&
+              split::peak_bytes < whole::peak_bytes);
 
 template <class Step>
 std::vector<double> losses() {

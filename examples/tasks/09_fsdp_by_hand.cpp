@@ -25,7 +25,8 @@ struct square_error {  // of what are whole weights here
 
 template <class Bound = sw::unbound>
 struct perceptron : sw::module<perceptron<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::linear<width, hidden, sw::unbound, false>, up), (sw::linear<hidden, width, sw::unbound, false>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<width, hidden, sw::unbound, false>, up),
+                    (sw::linear<hidden, width, sw::unbound, false>, down));
   constexpr auto forward(const auto& x) const { return down(sw::relu(up(x))); }
 };
 struct task {
@@ -59,7 +60,8 @@ int main() {
     auto up = in_rows<hidden, width>::distribute(on, up0);  // each rank keeps five of the twenty rows
     auto down = in_rows<width, hidden>::distribute(on, down0);
     for (int s = 1; s <= 10; ++s) {
-      const auto whole_up = sw::redistribute<dp, sw::reduced>(up), whole_down = sw::redistribute<dp, sw::reduced>(down);  // all-gather
+      const auto whole_up = sw::redistribute<dp, sw::reduced>(up),
+                 whole_down = sw::redistribute<dp, sw::reduced>(down);  // all-gather
       const auto [loss, d_up, d_down] = sw::value_and_grad<square_error, 0, 1>(whole_up, whole_down, x, y);
       sw::add_(up, sw::redistribute<dp, sw::shard<0>>(d_up) * -lr);  // reduce-scatter, and this rank's rows
       sw::add_(down, sw::redistribute<dp, sw::shard<0>>(d_down) * -lr);
@@ -68,6 +70,7 @@ int main() {
     const auto mine = all.to_local();
     const std::vector<float> theirs = run.full_parameter("up.weight");
     check(mine.size() == theirs.size() && theirs != up0, "weights have moved");
-    for (std::size_t i = 0; i < theirs.size(); ++i) check(std::fabs(mine[i] - theirs[i]) < 1e-5F, "weights are those of the plan");
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      check(std::fabs(mine[i] - theirs[i]) < 1e-5F, "weights are those of the plan");
   });
 }

@@ -31,11 +31,13 @@ struct task {
   constexpr auto operator()(const auto& model, const auto& x) const { return model(x); }
 };
 using plan = sw::plan<sw::at<"w[qkv]", sw::colwise<tp, head>>, sw::at<"wo", sw::rowwise<tp, head>>>;
-using names = sw::weight_names<
-    sw::named_as<"wq.weight", "attn.in_proj_weight", sw::part_of<0, 3>>, sw::named_as<"wk.weight", "attn.in_proj_weight", sw::part_of<1, 3>>,
-    sw::named_as<"wv.weight", "attn.in_proj_weight", sw::part_of<2, 3>>, sw::named_as<"wq.bias", "attn.in_proj_bias", sw::part_of<0, 3>>,
-    sw::named_as<"wk.bias", "attn.in_proj_bias", sw::part_of<1, 3>>, sw::named_as<"wv.bias", "attn.in_proj_bias", sw::part_of<2, 3>>,
-    sw::named_as<"wo.weight", "attn.out.kernel", sw::transposed>>;
+using names = sw::weight_names<sw::named_as<"wq.weight", "attn.in_proj_weight", sw::part_of<0, 3>>,
+                               sw::named_as<"wk.weight", "attn.in_proj_weight", sw::part_of<1, 3>>,
+                               sw::named_as<"wv.weight", "attn.in_proj_weight", sw::part_of<2, 3>>,
+                               sw::named_as<"wq.bias", "attn.in_proj_bias", sw::part_of<0, 3>>,
+                               sw::named_as<"wk.bias", "attn.in_proj_bias", sw::part_of<1, 3>>,
+                               sw::named_as<"wv.bias", "attn.in_proj_bias", sw::part_of<2, 3>>,
+                               sw::named_as<"wo.weight", "attn.out.kernel", sw::transposed>>;
 
 std::vector<float> numbers(int n, int seed) {
   std::vector<float> v(n);
@@ -45,7 +47,8 @@ std::vector<float> numbers(int n, int seed) {
 
 int main() {
   const std::string folder = std::filesystem::temp_directory_path() / "shardwise_task_10_";
-  const std::vector<float> qkv = numbers(3 * width * width, 3), bias = numbers(3 * width, 5), out = numbers(width * width, 7);
+  const std::vector<float> qkv = numbers(3 * width * width, 3), bias = numbers(3 * width, 5),
+                           out = numbers(width * width, 7);
   sw::write_safetensors(folder + "theirs.safetensors", {{"attn.in_proj_weight", {3 * width, width}, qkv},
                                                         {"attn.in_proj_bias", {3 * width}, bias},
                                                         {"attn.out.kernel", {width, width}, out}});

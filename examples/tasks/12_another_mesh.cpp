@@ -28,9 +28,10 @@ struct task {
     return sw::mean(error * error);
   }
 };
-using on_four = sw::train_step<perceptron, task,
-                               sw::plan<sw::data_parallel<dp>, sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>,
-                               sw::mesh<dp, tp>, sw::adam<>>;
+using on_four =
+    sw::train_step<perceptron, task,
+                   sw::plan<sw::data_parallel<dp>, sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>,
+                   sw::mesh<dp, tp>, sw::adam<>>;
 using on_two = sw::train_step<perceptron, task, sw::plan<sw::fully_shard<dp>>, sw::mesh<dp>, sw::adam<>>;
 
 template <class Step>

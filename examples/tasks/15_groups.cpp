@@ -19,7 +19,9 @@ struct network : sw::module<network<Bound>, Bound> {
 };
 struct task {
   using inputs = sw::inputs<sw::input_tensor<float, sw::shape<8, 10>>>;
-  constexpr auto operator()(const auto& model, const auto& x) const { return sw::mean(model(x)) * 0.; }  // no gradient but zeros
+  constexpr auto operator()(const auto& model, const auto& x) const {
+    return sw::mean(model(x)) * 0.;
+  }  // no gradient but zeros
 };
 using plan = sw::plan<sw::param_group<"no_decay", "bias">, sw::at<"norm", sw::param_group<"no_decay">>,
                       sw::at<"head", sw::param_group<"head", "weight">>>;

@@ -53,5 +53,6 @@ std::vector<float> weights() {
 
 int main() {
   const std::vector<float> a = weights<whole>(), b = weights<in_four>();
-  for (std::size_t i = 0; i < a.size(); ++i) check(std::fabs(a[i] - b[i]) < 1e-4F, "the weights are those of one large batch");
+  for (std::size_t i = 0; i < a.size(); ++i)
+    check(std::fabs(a[i] - b[i]) < 1e-4F, "the weights are those of one large batch");
 }

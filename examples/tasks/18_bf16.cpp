@@ -24,7 +24,9 @@ struct task {
   using points = sw::input_tensor<float, sw::shape<rows, 8>, sw::on<dp, sw::shard<0>>>;
   using labels = sw::input_tensor<std::int32_t, sw::shape<rows>, sw::on<dp, sw::shard<0>>>;
   using inputs = sw::inputs<points, labels>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const { return sw::cross_entropy(model(x), label); }
+  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const {
+    return sw::cross_entropy(model(x), label);
+  }
 };
 template <class... Entries>
 using step = sw::train_step<classifier, task, sw::plan<sw::data_parallel<dp>, Entries...>, mesh, sw::adamw<>>;
@@ -58,5 +60,6 @@ std::vector<double> losses() {
 int main() {
   const std::vector<double> a = losses<high>(), b = losses<low>();
   check(a != b && a.back() < a.front() / 2, "it learns, and bf16 is not float");
-  for (std::size_t s = 0; s < a.size(); ++s) check(std::fabs(a[s] - b[s]) < 0.02 * a.front(), "losses are near those of float");
+  for (std::size_t s = 0; s < a.size(); ++s)
+    check(std::fabs(a[s] - b[s]) < 0.02 * a.front(), "losses are near those of float");
 }

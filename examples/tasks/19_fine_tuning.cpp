@@ -22,9 +22,12 @@ struct task {
   using points = sw::input_tensor<float, sw::shape<32, 8>, sw::on<dp, sw::shard<0>>>;
   using labels = sw::input_tensor<std::int32_t, sw::shape<32>, sw::on<dp, sw::shard<0>>>;
   using inputs = sw::inputs<points, labels>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const { return sw::cross_entropy(model(x), label); }
+  constexpr auto operator()(const auto& model, const auto& x, const auto& label) const {
+    return sw::cross_entropy(model(x), label);
+  }
 };
-using step = sw::train_step<network, task, sw::plan<sw::data_parallel<dp>, sw::at<"backbone", sw::frozen>>, mesh, sw::adam<>>;
+using step =
+    sw::train_step<network, task, sw::plan<sw::data_parallel<dp>, sw::at<"backbone", sw::frozen>>, mesh, sw::adam<>>;
 
 int main() {
   sw::launch<mesh>([](auto& rank) {

@@ -20,27 +20,30 @@ template <bool Cached>
 struct decoder_of {
   template <class Bound = sw::unbound>
   struct block : sw::module<block<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::rms_norm_module<width>, norm), (sw::linear<width, width>, wq), (sw::linear<width, width>, wk),
-                      (sw::linear<width, width>, wv), (sw::linear<width, width>, wo),
+    SHARDWISE_MEMBERS(Bound, (sw::rms_norm_module<width>, norm), (sw::linear<width, width>, wq),
+                      (sw::linear<width, width>, wk), (sw::linear<width, width>, wv), (sw::linear<width, width>, wo),
                       (std::conditional_t<Cached, sw::kv_cache<1, positions, heads, size>, sw::absent>, cache));
     static constexpr auto split(const auto& x) { return sw::unflatten<-1, heads, size>(x); }
     constexpr auto forward(const auto& x, const auto& position) const {
       constexpr sw::rotary_options turned{.layout = sw::head_layout::bthd};
       constexpr sw::attention_options causal{.causal = true, .layout = sw::head_layout::bthd};
       const auto n = norm(x);
-      const auto q = sw::rotary_embedding<turned>(split(wq(n)), position), k = sw::rotary_embedding<turned>(split(wk(n)), position);
+      const auto q = sw::rotary_embedding<turned>(split(wq(n)), position),
+                 k = sw::rotary_embedding<turned>(split(wk(n)), position);
       if constexpr (Cached) return x + wo(sw::flatten<2, 3>(cache(q, k, split(wv(n)), position)));
       else return x + wo(sw::flatten<2, 3>(sw::scaled_dot_product_attention<causal>(q, k, split(wv(n)))));
     }
   };
   template <class Bound = sw::unbound>
   struct decoder : sw::module<decoder<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<words, width>, tokens), (sw::repeat<2, block>, layers), (sw::linear<width, words>, head));
+    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<words, width>, tokens), (sw::repeat<2, block>, layers),
+                      (sw::linear<width, words>, head));
     constexpr auto forward(const auto& ids, const auto& position) const { return head(layers(tokens(ids), position)); }
   };
 };
 struct logits {  // of so many tokens, of which the first stands at a position
-  using inputs = sw::inputs<sw::input_tensor<std::int32_t, sw::shape<1, sw::dyn<positions>>>, sw::input_tensor<std::int32_t, sw::shape<1>>>;
+  using inputs = sw::inputs<sw::input_tensor<std::int32_t, sw::shape<1, sw::dyn<positions>>>,
+                            sw::input_tensor<std::int32_t, sw::shape<1>>>;
   constexpr auto operator()(const auto& model, const auto& ids, const auto& position) const { return model(ids, position); }
 };
 template <bool Cached>

@@ -11,8 +11,11 @@
 #include "check.hpp"
 namespace sw = shardwise;
 
-inline constexpr sw::custom_operation mish_back{  // of a cotangent, in which it is linear, and of x
-    .name = "mish_back", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation mish_back{// of a cotangent, in which it is linear, and of x
+                                                .name = "mish_back",
+                                                .operands = 2,
+                                                .record = sw::operations::pointwise(sw::linearity::first),
+                                                .adjoint = &sw::autodiff::unknown};
 inline constexpr sw::autodiff::adjoint_rule mish_adjoint =
     sw::autodiff::pulled<1>([](sw::autodiff::pullback& p) { p.give(0, p.make(mish_back, {}, 0, p.dy, p.n.in[0])); });
 inline constexpr sw::custom_operation mish{
@@ -56,7 +59,8 @@ struct task {
     return sw::mean(error * error);
   }
 };
-using step = sw::train_step<perceptron, task, sw::plan<sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>, mesh>;
+using step =
+    sw::train_step<perceptron, task, sw::plan<sw::at<"up", sw::colwise<tp>>, sw::at<"down", sw::rowwise<tp>>>, mesh>;
 
 int main() {
   check(sw::gradcheck<applied, sw::shape<4, 3>>() == 12, "the gradient agrees with differences");

@@ -59,7 +59,9 @@ int main() {
     check(trace.find("\"module\":\"" + std::string(module) + "\"") != std::string::npos, "under its module's name");
 
   std::int64_t sum = 0;
-  for (const std::int64_t bytes : step::memory_use::value.kind) sum += bytes;  // parameters, gradients, states, activations, ...
-  check(sum <= step::peak_bytes && sum > 0.9 * step::peak_bytes, "the kinds add up to the peak, but for what is free between them");
+  for (const std::int64_t bytes : step::memory_use::value.kind)
+    sum += bytes;  // parameters, gradients, states, activations, ...
+  check(sum <= step::peak_bytes && sum > 0.9 * step::peak_bytes,
+        "the kinds add up to the peak, but for what is free between them");
   std::filesystem::remove(path);
 }

@@ -29,7 +29,9 @@ struct task {
   }
 };
 struct rest {  // of the model, behind the tensor whose gradient is wanted
-  constexpr auto operator()(const auto& middle, const auto& weight) const { return sw::mean(sw::linear_product(sw::log(middle), weight)); }
+  constexpr auto operator()(const auto& middle, const auto& weight) const {
+    return sw::mean(sw::linear_product(sw::log(middle), weight));
+  }
 };
 using plan = sw::plan<sw::data_parallel<dp>>;
 using step = sw::train_step<network, task, plan, mesh, sw::sgd<>>;
@@ -60,7 +62,8 @@ int main() {
       run.run(env);
       const auto compiled = run.output<"middle">();
       const auto at_once = middle.to_local();
-      for (std::size_t i = 0; i < at_once.size(); ++i) check(at_once[i] == compiled[i], "the values are the compiled step's");
+      for (std::size_t i = 0; i < at_once.size(); ++i)
+        check(at_once[i] == compiled[i], "the values are the compiled step's");
 
       sw::executor<step> watched(rank, sw::executor_checks::finite);
       watched.copy_parameters(run);

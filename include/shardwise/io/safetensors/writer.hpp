@@ -68,8 +68,10 @@ class safetensors_values {
  public:
   template <class Range>
   safetensors_values(std::string name, std::vector<std::uint64_t> shape, const Range& values)
-      : entry_{std::move(name), safetensors_type(dtype_v<std::remove_cvref_t<decltype(*std::data(values))>>), std::move(shape)},
-        data_(std::data(values)), bytes_(std::size(values) * sizeof(*std::data(values))) {
+      : entry_{std::move(name), safetensors_type(dtype_v<std::remove_cvref_t<decltype(*std::data(values))>>),
+               std::move(shape)},
+        data_(std::data(values)),
+        bytes_(std::size(values) * sizeof(*std::data(values))) {
     std::uint64_t count = 1;
     for (const std::uint64_t x : entry_.shape) count *= x;
     if (count != std::size(values))

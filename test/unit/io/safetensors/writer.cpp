@@ -71,7 +71,8 @@ TEST_CASE("safetensors: whole tensors are written under their names, in whatever
   const std::vector<float> weight{1, 2, 3, 4, 5, 6}, bias{7, 8};
   const std::vector<double> wide{0.5};
   const std::int64_t ids[] = {9, 10};
-  sw::write_safetensors(path, {{"weight", {2, 3}, weight}, {"bias", {2}, bias}, {"wide", {}, wide}, {"ids", {2}, ids}}, {{"by", "us"}});
+  sw::write_safetensors(path, {{"weight", {2, 3}, weight}, {"bias", {2}, bias}, {"wide", {}, wide}, {"ids", {2}, ids}},
+                        {{"by", "us"}});
   const sw::safetensors_reader file(path);
   CHECK(file.values<float>("weight") == weight);
   CHECK(file.values<float>("bias") == bias);
