@@ -24,6 +24,7 @@ from blocks import rotation
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE, FOLDER, TASKS = "docs/tasks.md", "examples/tasks", 30
 ROW = re.compile(r"^\| (\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+TOGETHER = re.compile(r"^\| (1 to \d+ together) \| \| \| (\d+) \| (\d+) \|$", re.MULTILINE)  # of all that have a text in PyTorch
 MEND = "input<shard<d>>"  # what the sentence of 29 names
 
 
@@ -70,6 +71,12 @@ def problems(root, write=False):
                 found.append(f"{PAGE}: row {number} says {m[4]} and {m[5]} lines; there are {' and '.join(counted(programs[number]))}: run test/tasks.py --write")
             here, there = counted(programs[number])
             text = text.replace(m[0], f"| {m[1]} | {m[2]} | {m[3]} | {here} | {there} |")
+    pairs = [tuple(map(int, pair)) for pair in map(counted, programs.values()) if pair[1] != "-"]
+    here, there = (str(sum(numbers)) for numbers in zip(*pairs)) if pairs else ("0", "0")
+    for m in TOGETHER.finditer(text):
+        if (m[2], m[3]) != (here, there) and not write:
+            found.append(f"{PAGE}: together there are {here} and {there} lines, not {m[2]} and {m[3]}: run test/tasks.py --write")
+        text = text.replace(m[0], f"| {m[1]} | | | {here} | {there} |")
     for path in sorted((root / FOLDER).glob("*.py")):
         if not path.with_suffix(".cpp").is_file():
             found.append(f"{FOLDER}/{path.name} is of no program")
@@ -160,7 +167,8 @@ def selftest():
         whole = "// c\n\nint main() {\n}\n"
         for page, source, expected in ((tasks + row, whole, ""), (tasks + row, whole + "int x;\n", "row 1 says 2 and 1 lines; there are 3 and 1"),
                                        (tasks + row.replace("01_x.cpp", "y"), whole, "does not link"), (tasks, whole, "has rows of []"),
-                                       (row, whole, "has the tasks []")):
+                                       (row, whole, "has the tasks []"), (tasks + row + "| 1 to 28 together | | | 2 | 1 |\n", whole, ""),
+                                       (tasks + row + "| 1 to 28 together | | | 4 | 1 |\n", whole, "there are 2 and 1 lines, not 4 and 1")):
             said = found(page, source)
             if (expected not in said) if expected else said:
                 wrong.append(f"{expected!r} is not what is said: {said}")

@@ -19,7 +19,7 @@ struct perceptron : sw::module<perceptron<Bound>, Bound> {
 template <class Rows>
 struct task {
   using inputs = sw::inputs<sw::input_tensor<float, Rows, sw::on<dp, sw::shard<0>>>>;
-  constexpr auto operator()(const auto& model, const auto& x) const { return sw::redistribute<dp, sw::replicate>(model(x)); }
+  constexpr auto operator()(const auto& model, const auto& x) const { return model(x); }
 };
 template <class Rows>
 using program = sw::executor<sw::forward_step<perceptron, task<Rows>, sw::plan<sw::data_parallel<dp>>, mesh>>;
@@ -32,7 +32,7 @@ std::vector<float> numbers(int rows) {
 std::vector<float> result(auto& run, int rows) {
   run.set_input(0, numbers(rows));
   run.run({});
-  return {run.output().begin(), run.output().end()};
+  return run.full_output();
 }
 template <int Rows>
 void compare(auto& rank, auto& any) {

@@ -340,4 +340,7 @@ MUTANTS = [
     ("shared parameters: borrowed parameters take memory", "pass/memory/memory.hpp", "begin(st, Source::value, parameters_elsewhere<Source>);", "begin(st, Source::value, false);",
      (SHARED,)),
     ("shared parameters: parameters of another rank are taken", EXECUTORS, "if (from.rank_->index() != rank_->index())", "if (false)", (SHARED,)),
+    ("full output: every block lies as this rank's own does", EXECUTORS, "whole.data(), *p.how)", "whole.data(), l)", ("dist/full_output.cpp",)),
+    ("full output: summands are taken for the tensor", EXECUTORS, "if (image().spec_of(id).place[a].is_partial())", "if (false)",
+     ("dist/full_output.cpp",)),
 ]
