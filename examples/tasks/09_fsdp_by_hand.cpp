@@ -60,8 +60,8 @@ int main() {
     auto up = in_rows<hidden, width>::distribute(on, up0);  // each rank keeps five of the twenty rows
     auto down = in_rows<width, hidden>::distribute(on, down0);
     for (int s = 1; s <= 10; ++s) {
-      const auto whole_up = sw::redistribute<dp, sw::reduced>(up),
-                 whole_down = sw::redistribute<dp, sw::reduced>(down);  // all-gather
+      const auto whole_up = sw::redistribute<dp, sw::reduced>(up);  // all-gather
+      const auto whole_down = sw::redistribute<dp, sw::reduced>(down);
       const auto [loss, d_up, d_down] = sw::value_and_grad<square_error, 0, 1>(whole_up, whole_down, x, y);
       sw::add_(up, sw::redistribute<dp, sw::shard<0>>(d_up) * -lr);  // reduce-scatter, and this rank's rows
       sw::add_(down, sw::redistribute<dp, sw::shard<0>>(d_down) * -lr);
