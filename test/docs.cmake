@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Registers the checks of docs/ and of the course in examples/: the index of errors is up to date, quotes are what is quoted, an eighth
-# of the pages' code compiles (another one at each commit; all of it in the full run), and every example prints what its file says.
+# of the pages' code compiles (another one at each commit; all of it in the full run), every example prints what its file says, and
+# programs solve the newcomer's tasks.
 
 set(docs_errors ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/errors.py)
 add_test(NAME "docs: the index of errors is up to date" COMMAND ${docs_errors})
@@ -38,6 +39,17 @@ set_tests_properties("docs: the index of errors is up to date" "docs: an index t
                      "docs: code compiles, quotes are what is quoted" "docs: code that does not compile is found"
                      "docs: a reference is made of the headers" "docs: a name that a reference has lost is found"
                      "docs: the course is twelve examples" "docs: an example that prints something else is found"
+                     PROPERTIES LABELS docs TIMEOUT 600)
+
+# Two of the thirty tasks' programs, others at each commit; all of them in the full run.
+set(docs_tasks ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tasks.py)
+if(docs_sample)
+  set(tasks_sample --sample rotate/15)
+endif()
+add_test(NAME "docs: programs of the tasks check themselves, lines are counted"
+         COMMAND ${docs_tasks} --compiler ${CMAKE_CXX_COMPILER} ${tasks_sample})
+add_test(NAME "docs: a task that is not solved is found" COMMAND ${docs_tasks} --selftest)
+set_tests_properties("docs: programs of the tasks check themselves, lines are counted" "docs: a task that is not solved is found"
                      PROPERTIES LABELS docs TIMEOUT 600)
 
 if(SHARDWISE_BUILD_EXAMPLES)

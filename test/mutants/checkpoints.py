@@ -82,4 +82,8 @@ MUTANTS = [
      ";", ("dist/checkpoint/own_buffers.cpp",)),
     ("load: weights leave out buffers that the checkpoint has", LOAD, "if (weights && leaf.buffer >= 0 && !has(leaf.name)) continue;", "if (weights && leaf.buffer >= 0) continue;",
      ("dist/checkpoint/own_buffers.cpp",)),
+    ("safetensors: whole tensors are written in the order in which they are given", "io/safetensors/writer.hpp", "if (t.entry().name == e.name) file.put(t.data(), t.bytes());",
+     "if (&t - tensors.data() == &e - file.entries().data()) file.put(t.data(), t.bytes());", ("unit/io/safetensors/writer.cpp",)),
+    ("safetensors: values of another count than the shape's are written", "io/safetensors/writer.hpp", "if (count != std::size(values))", "if (false)",
+     ("unit/io/safetensors/writer.cpp",)),
 ]

@@ -349,4 +349,7 @@ MUTANTS = [
      ("static/runtime/processes/by_nccl.cpp",)),
     ("by_nccl: hosts carry axes of one rank", "runtime/processes/by_nccl.hpp", "&& Mesh::sizes[static_cast<unsigned>(a)] > 1) axes |=", ") axes |=",
      ("static/runtime/processes/by_nccl.cpp",)),
+    ("full output: every block lies as this rank's own does", EXECUTORS, "whole.data(), *p.how)", "whole.data(), l)", ("dist/full_output.cpp",)),
+    ("full output: summands are taken for the tensor", EXECUTORS, "if (image().spec_of(id).place[a].is_partial())", "if (false)",
+     ("dist/full_output.cpp",)),
 ]

@@ -674,7 +674,8 @@ SHARDWISE_X(plan_path_unmatched,
             "nearest<...> for the names that come closest")
 SHARDWISE_X(plan_style_of_parameter,
             "plan: this path names a parameter or buffer, and styles and modes apply to modules, as checkpoints do, frozen alone to "
-            "a parameter; end the path at the module that has it, whose style places all its parameters and buffers")
+            "a parameter; end the path at the module that has it, whose style places all its parameters and buffers, and of whose "
+            "parameters param_group<name, pattern> takes those that match")
 SHARDWISE_X(plan_style_wrong_module,
             "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
             "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "

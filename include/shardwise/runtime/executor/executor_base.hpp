@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #if SHARDWISE_EXPLAIN
@@ -94,6 +95,32 @@ class executor_base : public gradient_sums<Step, Self> {
   }
 
   const layout& output_layout() const { return layout_of(image().outputs[0]); }
+
+  // Output `index` of the last run as a whole tensor, row-major, at the run's sizes, on every rank, or on rank `root` alone: the others
+  // get no elements. Collective, and no part of the program: what it sends is in no constant. A task that returns
+  // redistribute<axis, replicate>(y) instead has it there. Of comparisons E is std::int32_t; of bool there is none. Of a partial output,
+  // as only functions have them: throws.
+  template <class E = element>
+    requires(!std::is_same_v<E, bool>)
+  std::vector<E> full_output(int index = 0, int root = -1) {
+    base::check_output(index);
+    check_ran();
+    check_root("full_output", root);
+    const int id = image().outputs[index];
+    base::template check_type<E>("full_output", id);
+    for (int a = 0; a < mesh_type::axes; ++a)
+      if (image().spec_of(id).place[a].is_partial())
+        throw std::logic_error("shardwise: full_output: output " + std::to_string(index) + " is partial on mesh axis " +
+                               std::to_string(a) +
+                               ", so ranks hold summands; return it redistributed to replicate on that axis");
+    return full_value<E>(id, root);
+  }
+  // The output that the task calls Name.
+  template <fixed_string Name>
+  auto full_output(int root = -1) {
+    constexpr int number = base::template output_number<Name>();
+    return full_output<typename base::template output_element<number>::type>(number, root);
+  }
 
   // --- parameters, and buffers of modules -------------------------------------------------------------------------------
 
@@ -389,6 +416,35 @@ class executor_base : public gradient_sums<Step, Self> {
       });
       self().hidden();
     }
+    return whole;
+  }
+
+  // The same of a node that the program has computed, whose extents the run's sizes may have decided: each rank shows its block and
+  // where it lies. No axis is partial.
+  template <class E>
+  std::vector<E> full_value(int id, int root) {
+    static_assert(shardwise::detail::rank_has<has_exchange<Rank>, Rank, rank_member::exchange>);
+    const std::vector<E> block = self().template value<E>(id);
+    const layout& l = layout_of(id);
+    const bool first = base::writes_first(id, rank_->coordinate().data());
+    std::vector<E> whole(elements_of(l), E(0));
+    if constexpr (has_exchange<Rank>) {
+      if (rank_shares_memory(*rank_)) {
+        struct piece {
+          const E* at;
+          const layout* how;
+        };
+        const piece mine{first ? block.data() : nullptr, &l};
+        rank_->exchange(&mine, [&](const auto& peer) {
+          for (int r = 0; r < world_size && (root < 0 || root == rank_->index()); ++r)
+            if (const piece& p = *static_cast<const piece*>(peer(r)); p.at) store_block(p.at, whole.data(), *p.how);
+        });
+      } else if constexpr (requires { rank_->combine_disjoint(whole); }) {
+        if (first) store_block(block.data(), whole.data(), l);
+        rank_->combine_disjoint(whole);
+      }
+    }
+    if (root >= 0 && root != rank_->index()) whole.clear();
     return whole;
   }
 

@@ -65,6 +65,27 @@ TEST_CASE("safetensors: what is written is read, wide elements first") {
   CHECK((file.file_bytes() - 8 * 2 - 4 * 7 - 4 * 2 - 2 * 3 - 3) % 8 == 0);  // the data begins at a multiple of 8
 }
 
+TEST_CASE("safetensors: whole tensors are written under their names, in whatever order they are given") {
+  const test::folder scratch;
+  const std::string path = scratch / "x.safetensors";
+  const std::vector<float> weight{1, 2, 3, 4, 5, 6}, bias{7, 8};
+  const std::vector<double> wide{0.5};
+  const std::int64_t ids[] = {9, 10};
+  sw::write_safetensors(path, {{"weight", {2, 3}, weight}, {"bias", {2}, bias}, {"wide", {}, wide}, {"ids", {2}, ids}},
+                        {{"by", "us"}});
+  const sw::safetensors_reader file(path);
+  CHECK(file.values<float>("weight") == weight);
+  CHECK(file.values<float>("bias") == bias);
+  CHECK(file.values<double>("wide") == wide);
+  CHECK(file.values<std::int64_t>("ids") == std::vector<std::int64_t>{9, 10});
+  CHECK(file.metadata("by") == "us");
+  CHECK(thrown([&] { sw::write_safetensors(path, {{"weight", {3, 3}, weight}}); }) ==
+        "shardwise: write_safetensors: 'weight' is given 6 values; its shape has 9");
+  CHECK_THROWS(sw::write_safetensors(path, {{"twice", {2}, bias}, {"twice", {2}, bias}}));
+  sw::write_safetensors(path, {});
+  CHECK(sw::safetensors_reader(path).entries().empty());
+}
+
 TEST_CASE("safetensors: what cannot be written says so") {
   const test::folder scratch;
   const std::string path = scratch / "x";
