@@ -57,9 +57,9 @@ KEPT_RUNS = "dist/module/keep_gradients_runs.cpp"
 STAGED_BLOCKS, STAGED = "runtime/cuda/staged_blocks.hpp", "unit/runtime/cuda/staged_blocks.cpp"
 
 MUTANTS = [
-    ("keep_gradients: all batches of an update draw alike", "runtime/program/lowered.hpp",
-     "static_cast<std::uint64_t>(batch * image().sites)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
-    ("keep_gradients: all batches of an update draw alike by offset", "runtime/program/lowered.hpp",
+    ("keep_gradients: all batches of an update draw alike", "runtime/program/lowered_program.hpp",
+     "static_cast<std::uint64_t>(batch * tables_.graph.sites)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
+    ("keep_gradients: all batches of an update draw alike by offset", "runtime/program/lowered_program.hpp",
      "static_cast<std::uint64_t>(batch * draws_)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
     ("keep_gradients: sums go on behind an update", GRADIENT_SUMS, "    if (before == 0)\n      for (int id = 0;", "    if (before < 0)\n      for (int id = 0;",
      (KEPT_BITS, KEPT_RUNS)),
@@ -261,7 +261,7 @@ MUTANTS = [
     ("communication_time: copies hide, too", "runtime/timeline/communication_time.hpp", "if (!is(k, call_kind::compute)) continue;",
      "if (is(k, call_kind::communication)) continue;", ("unit/runtime/timeline/communication_time.cpp",)),
     ("flat_parameters: blocks of another arrangement are copied as they are", "runtime/program/flat_parts.hpp",
-     "return in_a::part(in_a::parameter_of(g, a)).begin == in_b::part(in_b::parameter_of(h, b)).begin;", "return true;",
+     "return in_a.part(in_a.parameter_of(g, a)).begin == in_b.part(in_b.parameter_of(h, b)).begin;", "return true;",
      ("dist/module/flat_parameters.cpp",)),
     ("copied blocks: all pairs of placements go by the first list", "runtime/program/copied_parameters.hpp",
      "if (r.pairs[l.list].to == wanted.to && r.pairs[l.list].from == wanted.from) return;", "return;", ("dist/module/moved_state.cpp",)),
@@ -335,8 +335,8 @@ MUTANTS = [
     ("muon: a group that is named for AdamW is updated by Muon", "module/muon.hpp", "parameter.rank != 2 || (group > 0 &&", "parameter.rank != 2 || (group > 64 &&",
      (MUON,)),
     ("muon: a coefficient is another one", "module/muon.hpp", "third = 2.0315", "third = 2.0325", (MUON,)),
-    ("shared parameters: a view of a borrowed parameter begins where the parameter does", "runtime/program/lowered.hpp",
-     "borrowed_[static_cast<std::size_t>(own)] + at - plan().offset[own] + view_bytes_[static_cast<std::size_t>(id)]", "borrowed_[static_cast<std::size_t>(own)]",
+    ("shared parameters: a view of a borrowed parameter begins where the parameter does", "runtime/program/lowered_program.hpp",
+     "borrowed_[static_cast<std::size_t>(own)] + at - tables_.plan.offset[own] +\n               view_bytes_[static_cast<std::size_t>(id)]", "borrowed_[static_cast<std::size_t>(own)]",
      (SHARED,)),
     ("shared parameters: borrowed parameters take memory", "pass/memory/memory.hpp", "begin(st, Source::value, parameters_elsewhere<Source>);", "begin(st, Source::value, false);",
      (SHARED,)),

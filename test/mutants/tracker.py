@@ -8,7 +8,7 @@ TRACKER = "module/tracker/tracker.hpp"
 WATCHED = "module/tracker/watched.hpp"
 RUNS = "module/tracker/runs.hpp"
 FUNCTIONAL = "pass/functionalise/functional.hpp"
-LOWERED = "runtime/program/lowered.hpp"
+LOWERED = "runtime/program/lowered_program.hpp"
 SEEDS = "dist/module/tracker.cpp"
 RUN = "dist/module/tracked_runs.cpp"
 STATES = "dist/module/hooks_and_states.cpp"
@@ -56,7 +56,7 @@ MUTANTS = [
      "} else if constexpr (false) {", (STATES,)),
     ("set_: the input keeps its storage", LOWERED, "      e.done = !e.done;", "      if (!e.done) continue;", (SET,)),
     ("set_: the next run computes where the input is", LOWERED, "else if (at >= b && at < b + e.bytes) p = a + (at - b);", "", (SET,)),
-    ("set_: what was computed is looked for in the free storage", LOWERED, "if (plan().owner[id] == e.spare && id != e.spare)", "if (false)", (SET,)),
+    ("set_: what was computed is looked for in the free storage", LOWERED, "if (tables_.plan.owner[id] == e.spare && id != e.spare)", "if (false)", (SET,)),
     ("set_: it becomes a copy", FUNCTIONAL, "for (int s = i; s < g.node_count; ++s)\n      if (sets_storage(g.nodes[s])", "for (int s = i; s < g.node_count; ++s)\n      if (false && sets_storage(g.nodes[s])", (SET,)),
     ("set_: an output lies where the next run writes", FUNCTIONAL, "if (stored_in(b, o) == value) o = dense(", "if (false) o = dense(", (SET,)),
     ("steps: dead casts of gradients are counted as nodes that run", "module/tracker/runs.hpp", "typename graphs::applied>::type", "typename graphs::written>::type",

@@ -67,6 +67,11 @@ struct run_step {
   using mesh_type = void;
   using element = float;
   static constexpr int parameter_total = 3, buffer_total = 0;
+  static constexpr struct {
+    sw::parameter_info item[parameter_total]{};
+  } parameters{};
+  static constexpr sw::dyn_bounds dyn_bound{};
+  static constexpr unsigned dyn_not_empty = 0;
   static inline graph program;
   struct memory {
     static inline sw::passes::memory_plan<max_nodes> value;
