@@ -44,7 +44,7 @@ set_tests_properties("docs: the index of errors is up to date" "docs: an index t
 # Two of the thirty tasks' programs, others at each commit; all of them in the full run.
 set(docs_tasks ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tasks.py)
 if(docs_sample)
-  set(tasks_sample --sample rotate/15)
+  set(tasks_sample --sample rotate/30)
 endif()
 add_test(NAME "docs: programs of the tasks check themselves, lines are counted"
          COMMAND ${docs_tasks} --compiler ${CMAKE_CXX_COMPILER} ${tasks_sample})
