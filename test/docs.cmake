@@ -41,7 +41,7 @@ set_tests_properties("docs: the index of errors is up to date" "docs: an index t
                      "docs: the course is twelve examples" "docs: an example that prints something else is found"
                      PROPERTIES LABELS docs TIMEOUT 600)
 
-# Two of the thirty tasks' programs, others at each commit; all of them in the full run.
+# One of the thirty tasks' programs, another one at each commit; all of them in the full run.
 set(docs_tasks ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tasks.py)
 if(docs_sample)
   set(tasks_sample --sample rotate/30)

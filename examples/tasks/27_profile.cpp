@@ -33,7 +33,7 @@ struct task {
 using step = sw::train_step<perceptron, task, sw::plan<sw::data_parallel<dp>>, mesh, sw::adam<>>;
 
 int main() {
-  const std::string path = std::filesystem::temp_directory_path() / "shardwise_task_27.json";
+  const std::string path = "shardwise_task_27.json";
   std::vector<sw::timeline> lines(mesh::size, sw::timeline(/*steps*/ 3));
   std::size_t calls = 0;
   sw::launch<mesh>([&](auto& rank) {

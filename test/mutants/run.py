@@ -3,7 +3,8 @@
 """Breaks the library in one place at a time, in a temporary copy of include/; tests named beforehand must notice.
 
 The mutants stand in the lists beside this file (rules.py, adjoints.py, ...). Each is a change of text in one header and
-names the sources below test/, three at most and all of the default run, of which one must kill it (white space in the text
+names the sources below test/, three at most and none of a folder named heavy, of which one must kill it (those of
+rotating.txt are a part of the default runs alone; white space in the text
 counts for nothing, so that formatting the headers leaves the lists as they are):
 
   static/...           must no longer compile, and for a reason of its own: a sentence, or a constant that does not hold

@@ -349,6 +349,8 @@ MUTANTS = [
      ("static/runtime/processes/by_nccl.cpp",)),
     ("by_nccl: hosts carry axes of one rank", "runtime/processes/by_nccl.hpp", "&& Mesh::sizes[static_cast<unsigned>(a)] > 1) axes |=", ") axes |=",
      ("static/runtime/processes/by_nccl.cpp",)),
+    ("full output: of a view as many elements are read as it has", "runtime/executor/executor.hpp", "first + layout_of(id).span()", "first + layout_of(id).numel()",
+     ("dist/full_output.cpp",)),
     ("full output: every block lies as this rank's own does", EXECUTORS, "whole.data(), *p.how)", "whole.data(), l)", ("dist/full_output.cpp",)),
     ("full output: summands are taken for the tensor", EXECUTORS, "if (image().spec_of(id).place[a].is_partial())", "if (false)",
      ("dist/full_output.cpp",)),

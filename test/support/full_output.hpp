@@ -28,7 +28,10 @@ struct all_kinds {  // x (rows, 5): rows over D ranks, columns over N
     return sw::outputs(
         sw::named<"twice">(x * 2.), sw::named<"turned">(sw::contiguous(sw::transpose<0, 1>(x))),
         sw::named<"positive">(sw::gt(x, 0.)), sw::named<"whole">(y + y), sw::named<"partial">(sw::sum(x)),
-        sw::named<"sum">(sw::redistribute<sw::on<dp<D>, sw::replicate>, sw::on<tp<N>, sw::replicate>>(sw::sum(x))));
+        sw::named<"sum">(sw::redistribute<sw::on<dp<D>, sw::replicate>, sw::on<tp<N>, sw::replicate>>(sw::sum(x))),
+        sw::named<"across">(sw::transpose<0, 1>(x)), sw::named<"repeated">(sw::expand<4, 3>(y)),
+        sw::named<"column">(
+            sw::select<1, 2>(sw::redistribute<sw::on<dp<D>, sw::replicate>, sw::on<tp<N>, sw::replicate>>(x))));
   }
 };
 template <class Place, class Rows, int D, int N>
@@ -65,6 +68,14 @@ void check(Rank& rank, Executor& run, int rows) {
     }
   CHECK(sum == std::vector<double>{total});
   CHECK(run.full_output(3) == std::vector<double>{2, 4, 6});
+  const std::vector<double> across = run.template full_output<"across">();
+  REQUIRE(across.size() == x.size());
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < 5; ++j) CHECK(across[static_cast<std::size_t>(j * rows + i)] == number(i, j));
+  const std::vector<double> column = run.template full_output<"column">();
+  REQUIRE(column.size() == static_cast<std::size_t>(rows));
+  for (int i = 0; i < rows; ++i) CHECK(column[static_cast<std::size_t>(i)] == number(i, 2));
+  CHECK(run.template full_output<"repeated">() == std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3});
   const int last = Executor::mesh_type::size - 1;
   CHECK(run.full_output(0, last).size() == (rank.index() == last ? x.size() : 0));
 }

@@ -41,7 +41,7 @@ concept backend_type = requires {
 };
 
 // Passes that decide by times which a device was measured with say by `tf32` whether its products rounded factors to TF32: the backend
-// must do as they did. The first pass for which it does not; void: none. A backend without products of its own on devices suits all.
+// must do as they did, if elements are float: others are never rounded. The first pass for which it does not; void: none. A backend without products of its own on devices suits all.
 template <class Backend, class... P>
 struct other_factors {
   using type = void;
@@ -80,7 +80,7 @@ struct program_arguments {
     else if constexpr (!std::is_floating_point_v<T> || !is_element<T>)
       return program_argument<false, problem::program_element, T>::good;
     else if constexpr (!backend_type<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
-    else if constexpr (!std::is_void_v<typename pass_of_other_factors<Backend, Pipeline>::type>)
+    else if constexpr (std::is_same_v<T, float> && !std::is_void_v<typename pass_of_other_factors<Backend, Pipeline>::type>)
       return program_argument<false, problem::tuned_factors, typename pass_of_other_factors<Backend, Pipeline>::type,
                               Backend>::good;
     else return program_argument<is_inputs<Inputs>, problem::program_inputs, Inputs>::good;

@@ -1249,6 +1249,9 @@ SHARDWISE_X(backend_not_cuda,
 SHARDWISE_X(tf32_element,
             "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
             "others; give it the backend sw::cuda_backend, or float as its element type")
+SHARDWISE_X(full_output_bool,
+            "full_output: of elements of type bool there is no whole vector, whose elements would be bits; return the output as "
+            "cast<std::int32_t>(y), or read this rank's block by output<bool>(index)")
 SHARDWISE_X(tuned_factors,
             "pipeline: this pass decides by times of products whose factors were rounded to TF32, and the backend does not round them, or "
             "the other way round; give cuda_backend a table like h200, and cuda_backend_tf32 one like h200_tf32")

@@ -201,7 +201,8 @@ class executor<Step, cuda_rank<Mesh>>
   std::vector<element> get_buffer(std::string_view name) { return get_buffer(base::buffer_index(name)); }
   std::vector<element> get_state(std::string_view name, moment m) { return value(base::state_node(name, m)); }
 
-  // This rank's value of node `id` of the program, if its storage has not been reused since.
+  // This rank's value of node `id` of the program, if its storage has not been reused since: its elements from the first to the last
+  // one in storage, where layout_of(id) finds them.
   template <class E = element>
   std::vector<E> value(int id) {
     base::template check_type<E>("value", id);

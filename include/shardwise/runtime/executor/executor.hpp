@@ -162,12 +162,13 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     return block<E>(id);
   }
 
-  // This rank's value of node `id` of the program, if its storage has not been reused since.
+  // This rank's value of node `id` of the program, if its storage has not been reused since: its elements from the first to the last
+  // one in storage, where layout_of(id) finds them.
   template <class E = element>
   std::vector<E> value(int id) const {
     base::template check_type<E>("value", id);
-    const std::span<const E> b = block<const E>(id);
-    return {b.begin(), b.end()};
+    const E* const first = static_cast<const E*>(pointer(id));
+    return {first, first + layout_of(id).span()};
   }
 
   // Kernels instantiated for this program: one for each operation and element type in it.

@@ -98,11 +98,11 @@ class executor_base : public gradient_sums<Step, Self> {
 
   // Output `index` of the last run as a whole tensor, row-major, at the run's sizes, on every rank, or on rank `root` alone: the others
   // get no elements. Collective, and no part of the program: what it sends is in no constant. A task that returns
-  // redistribute<axis, replicate>(y) instead has it there. Of comparisons E is std::int32_t; of bool there is none. Of a partial output,
-  // as only functions have them: throws.
+  // redistribute<axis, replicate>(y) instead has it there. Of comparisons E is std::int32_t; of bool there is none: a sentence. Of a
+  // partial output, as only functions have them: throws.
   template <class E = element>
-    requires(!std::is_same_v<E, bool>)
   std::vector<E> full_output(int index = 0, int root = -1) {
+    static_assert(raise<(std::is_same_v<E, bool> ? problem::full_output_bool : problem::none), Step, mesh_type>::ok);
     base::check_output(index);
     check_ran();
     check_root("full_output", root);
