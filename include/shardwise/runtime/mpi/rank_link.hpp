@@ -63,6 +63,7 @@ class rank_link final : public processes::host_link {
   void fail(std::exception_ptr e) override { mpi::fail(*world_, runtime::with_rank(e, world_->rank())); }
 
   void queue(int axis, std::int64_t n) override {
+    world_->look();
     if (!carries(axis)) world_->queue(axis, n);  // the others count themselves
   }
   threads::standing& place() override { return own_.place(); }
