@@ -162,6 +162,14 @@ int main(int argc, char** argv) {
     std::printf("skipped: this MPI serves one thread at a time\n");
     return MPI_Finalize();
   }
+  try {
+    struct more : sw::axis<7> {};
+    sw::launch_cuda_mpi<sw::mesh<more>>([](auto&) {});
+    return 1;
+  } catch (const std::runtime_error& e) {
+    if (!std::string(e.what()).starts_with("shardwise: launch_cuda_mpi: the mesh 7 has 7 ranks; MPI knows 4 processes"))
+      return 1;
+  }
   if (argc > 2) {
     const std::string how = argv[1], with = argv[2];
     const auto body = [&](auto& rank) { fail(rank, how); };

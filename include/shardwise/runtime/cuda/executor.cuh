@@ -257,6 +257,7 @@ class executor<Step, cuda_rank<Mesh>>
 
   void quiesce() { synchronize(); }
   void relowered() {
+    forget_graphs();
     if (how_ == device_execution::graph) capture();
   }
   template <class F>
@@ -334,6 +335,10 @@ class executor<Step, cuda_rank<Mesh>>
   void run_part(const numbers& env, bool update) {
     if (host_calls_.failed()) synchronize();  // of an earlier run
     const int part = update ? 1 : 0;
+    if (how_ == device_execution::graph && !graph_[part].get())
+      throw std::logic_error(
+          "shardwise: executor: run is called after a resize or mark_ranges that has failed, so that no graph is captured; call "
+          "that again, or make a new executor");
     in_order();
     state_.set(env.of);
     queue_collectives(part);
@@ -368,7 +373,13 @@ class executor<Step, cuda_rank<Mesh>>
     return *staging_[static_cast<std::size_t>(index)];
   }
 
+  // What was captured is of calls that are about to change: where that fails, nothing is launched with them any more.
+  void forget_graphs() {
+    for (auto& g : graph_) g = {};
+  }
+
   void lower(const run_sizes& n_dyn) {
+    forget_graphs();
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, nullptr);
     schedule_ = runtime::schedule(base::tables(), calls());
     work_.assign(calls().begin(), calls().end());

@@ -117,8 +117,8 @@ class watch {
     return own && waiting >= 0 && seconds(begin < waiting ? waiting : begin, now) >= own_grace;
   }
   void give_up() {
-    std::fprintf(stderr, "%s; rank %d does not come back to the library, and MPI_Abort ends all\n", world_->failure().c_str(),
-                 world_->rank());
+    std::fprintf(stderr, "%s; rank %d does not come back to the library, and MPI_Abort ends all\n",
+                 world_->failure().c_str(), world_->rank());
     std::fflush(stderr);
     world_->abort_all();
   }
