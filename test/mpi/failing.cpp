@@ -105,7 +105,15 @@ struct thread_device {
   bool deaf = false;
   std::thread worker;
 
-  thread_device(sw::processes::host_link& l, int r, int) : link(l), index(r) {}
+  // late: it waits for others already, and takes long before anybody can abort it
+  thread_device(sw::processes::host_link& l, int r, int) : link(l), index(r) {
+    if (!late() || r == 2) return;
+    run([this] {
+      while (!aborted) sleep_for_a_moment();
+    });
+    sleep_for(3);
+  }
+  static bool late() { return std::getenv("SHARDWISE_MPI_FAILS") == std::string("device throw late inside"); }
   ~thread_device() {
     if (worker.joinable()) worker.join();
   }
@@ -172,6 +180,12 @@ void wait_for_device(thread_device& d, const std::string& how) {
     if (last && how == "carried throw") throw std::runtime_error("no more rows");
     d.carried(1, last && how.starts_with("carried wrong") ? sw::transition::none : sw::transition::all_reduce);
     if (last && how == "carried wrong asleep") sleep_for(60);
+    if (last && how == "carried wrong busy") sleep_for(4);  // longer than own_grace, and back in time
+    if (last && how == "carried wrong queue") {
+      while (d.busy) thread_device::sleep_for_a_moment();
+      d.link.queue(1, 1);
+      std::fprintf(stderr, "shardwise: collectives are queued after one has failed\n");
+    }
     return d.wait(true);
   }
   if (last && how == "return") return;
@@ -179,6 +193,7 @@ void wait_for_device(thread_device& d, const std::string& how) {
   if (last && how == "stall") sleep_for(60);
   if (last && how == "kill") raise(SIGKILL);
   if (last && how == "ask") d.link.agree(8, "the seed");
+  if (how == "throw late inside") return d.wait(false);
   d.connected(1);
   d.wait(how != "throw inside" && how != "throw deaf");
 }

@@ -84,7 +84,10 @@ RUNS = [
     ("device carried return", 3, False, r"^shardwise: rank 2 has returned while rank \d waits in an all-reduce on axis 1 of the mesh; .*\(in a step, rank \d\)$", 30),
     ("device carried throw", 3, False, r"^no more rows \(rank 2\)$", 30),
     ("device carried wrong", 3, False, r"^shardwise: transition \d+ is no collective, .*\(in a step, rank 2\)$", 30),
-    ("device carried wrong asleep", 3, False, r"^shardwise: transition \d+ is no collective, .*\(in a step, rank 2\); rank 2 waits where nothing wakes it, and MPI_Abort ends all$", 30),
+    ("device carried wrong asleep", 3, False, r"^shardwise: transition \d+ is no collective, .*\(in a step, rank 2\); rank 2 does not come back to the library, and MPI_Abort ends all$", 30),
+    ("device carried wrong queue", 3, False, r"^shardwise: transition \d+ is no collective, .*\(in a step, rank 2\)$", 30),
+    ("device carried wrong busy", 3, False, r"^shardwise: transition \d+ is no collective, .*\(in a step, rank 2\)$", 30),
+    ("device throw late inside", 3, False, r"^no more rows \(rank 2\)$", 30),
     ("device kill", 3, False, r"(rank 2 .*signal 9|RANK 2 PID[^|]*KILLED BY SIGNAL: 9|EXIT CODE: 9)", 30),
     # the launcher's own words
     ("threads kill", 2, False, r"(rank 1 .*signal 9|RANK 1 PID[^|]*KILLED BY SIGNAL: 9|EXIT CODE: 9)", 30),

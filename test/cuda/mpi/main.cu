@@ -54,6 +54,21 @@ std::vector<double> results(Rank& rank, How... how) {
   return all;
 }
 
+// Two executors whose runs are queued in turns and not waited for: each has what it has alone.
+template <class Step, class Rank>
+std::vector<double> in_turns(Rank& rank) {
+  sw::executor<Step, Rank> one(rank), other(rank);
+  one.initialise(3);
+  other.initialise(4);
+  for (int s = 1; s <= 5; ++s) {
+    train(one, s, s);
+    for (int k = 0; k < 3; ++k) train(other, s, s);
+  }
+  std::vector<double> all;
+  for (const auto& whole : everything(one)) all.insert(all.end(), whole.begin(), whole.end());
+  return all;
+}
+
 // Bytes that a rank sends along each axis in five steps launched one by one.
 template <class Step, class Rank>
 std::vector<double> bytes(Rank& rank) {
@@ -112,6 +127,9 @@ void check(const char* by) {
     require_near(results<device>(rank, sw::device_execution::stream), mine, "launches one by one");
     require_near(results<device>(rank, sw::executor_checks::finite), mine, "a run that is watched");
     if constexpr (D == 2) require_near(results<beside>(rank), mine, "collectives beside kernels");
+    const std::vector<double> beside_another = in_turns<device>(rank);
+    require_near(beside_another, {mine.end() - static_cast<std::ptrdiff_t>(beside_another.size()), mine.end()},
+                 "two executors in turns");
     const auto counted = bytes<device>(rank), all = sent[static_cast<std::size_t>(rank.index())];
     for (std::size_t a = 0; a < all.size(); ++a)
       if (rank.is_carried(static_cast<int>(a)))

@@ -37,16 +37,14 @@ struct staged {
   sw::cuda::staged_blocks blocks;
 };
 
-// What ranks show, added up along an axis, by whatever connects them there. What is queued outlives a failed run.
+// What ranks show, added up along an axis, by whatever connects them there: where it will be. What is queued outlives a failed run.
 template <class Rank>
-float sum_along(int axis, Rank& rank, cudaStream_t s, sw::transition kind = sw::transition::all_reduce) {
-  const auto mine = static_cast<float>(1 << rank.index());
+const float& queue_sum(int axis, Rank& rank, cudaStream_t s, float mine, sw::transition kind = sw::transition::all_reduce) {
   auto& x = *new std::vector<float>(3, mine);
   rank.queue_collectives(axis, 1);
   if (!rank.is_carried(axis)) {
     auto& y = *new std::vector<float>(3);
     sw::cuda::check(ncclAllReduce(x.data(), y.data(), 3, ncclFloat, ncclSum, rank.communicator(axis), s), "ncclAllReduce");
-    rank.synchronize(s);
     return y[2];
   }
   sw::runtime::call c;
@@ -73,8 +71,33 @@ float sum_along(int axis, Rank& rank, cudaStream_t s, sw::transition kind = sw::
   sw::cuda::check(cudaLaunchHostFunc(s, run, &queued), "cudaLaunchHostFunc");
   for (const auto& k : queued.blocks.to_device())
     sw::cuda::check(cudaMemcpyAsync(k.device, k.host, k.bytes, cudaMemcpyHostToDevice, s), "cudaMemcpyAsync");
-  rank.synchronize(s);
   return x[2];
+}
+template <class Rank>
+float sum_along(int axis, Rank& rank, cudaStream_t s, sw::transition kind = sw::transition::all_reduce) {
+  const float& sum = queue_sum(axis, rank, s, static_cast<float>(1 << rank.index()), kind);
+  rank.synchronize(s);
+  return sum;
+}
+
+// Two programs of a rank, a stream each, queued one after the other and not waited for: on every second rank the first one is late.
+template <class Rank>
+void check_order(int axis, Rank& rank) {
+  const sw::cuda::stream one, other;
+  const auto sleeps = [](void*) { usleep(30'000); };
+  float want = 0;
+  for (int k = 0; k < 2; ++k) want += static_cast<float>(1 << grid::group_member(rank.index(), axis, k));
+  for (int i = 0; i < 3; ++i) {
+    const auto mine = static_cast<float>(1 << rank.index());
+    rank.order().follow(one.get());
+    if (rank.coordinate(axis) == 1) sw::cuda::check(cudaLaunchHostFunc(one.get(), sleeps, nullptr), "cudaLaunchHostFunc");
+    const float& first = queue_sum(axis, rank, one.get(), mine);
+    rank.order().follow(other.get());
+    const float& second = queue_sum(axis, rank, other.get(), 64 * mine);
+    rank.synchronize(other.get());
+    require(first == want && second == 64 * want, "programs of one rank meet others' in no common order");
+  }
+  for (const auto* s : {&one, &other}) rank.order().forget(s->get());
 }
 
 template <class Rank>
@@ -100,6 +123,7 @@ void check(Rank& rank, cudaStream_t s) {
     for (int i = 0; i < 10; ++i) require(sum_along(a, rank, s) == want, "a sum along an axis is wrong");
     // of three elements the first rank owns two: it sends one, and twice its two; the other sends two and one
     require(!rank.is_carried(a) || rank.bytes_written(a) == 10 * 3 * 4, "other bytes are counted");
+    check_order(a, rank);
   }
 }
 
@@ -137,6 +161,14 @@ int main(int argc, char** argv) {
   if (level < MPI_THREAD_MULTIPLE) {
     std::printf("skipped: this MPI serves one thread at a time\n");
     return MPI_Finalize();
+  }
+  try {
+    struct more : sw::axis<7> {};
+    sw::launch_cuda_mpi<sw::mesh<more>>([](auto&) {});
+    return 1;
+  } catch (const std::runtime_error& e) {
+    if (!std::string(e.what()).starts_with("shardwise: launch_cuda_mpi: the mesh 7 has 7 ranks; MPI knows 4 processes"))
+      return 1;
   }
   if (argc > 2) {
     const std::string how = argv[1], with = argv[2];

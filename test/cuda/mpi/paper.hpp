@@ -61,6 +61,23 @@ struct CUstream_st {
   std::thread worker;
 };
 
+// Passed as often as it has been recorded, in the order of that.
+struct CUevent_st {
+  void pass(int n) {
+    const std::lock_guard lock(gate);
+    passed = n;
+    changed.notify_all();
+  }
+  void wait(int n) {
+    std::unique_lock lock(gate);
+    changed.wait(lock, [&] { return passed >= n; });
+  }
+
+  std::mutex gate;
+  std::condition_variable changed;
+  int recorded = 0, passed = 0;
+};
+
 struct ncclComm {
   MPI_Comm ranks = MPI_COMM_NULL;
   std::atomic<bool> aborted{false};
@@ -105,6 +122,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 cudaError_t cudaStreamQuery(cudaStream_t s) { return s->idle() ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   s->wait();
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // a stream may still know it
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  s->put([e, n = ++e->recorded] { e->pass(n); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  s->put([e, n = e->recorded] { e->wait(n); });
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {

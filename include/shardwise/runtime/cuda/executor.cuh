@@ -100,6 +100,7 @@ class executor<Step, cuda_rank<Mesh>>
     communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
     // A library's first use of a kernel or of a connection may load code and allocate, which a capture forbids: one run on
     // zeros comes before it.
+    in_order();
     clear();
     before(*this);
     lower({});
@@ -123,10 +124,6 @@ class executor<Step, cuda_rank<Mesh>>
  public:
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
-  ~executor() {
-    cudaStreamSynchronize(state_.communication());
-    cudaStreamSynchronize(stream());
-  }
 
   // Queues one run of the program. All ranks call it with equal arguments. Throws as on the host if something is not set.
   void run(const step_env& env) { run_numbers(env); }
@@ -241,6 +238,7 @@ class executor<Step, cuda_rank<Mesh>>
   template <class E>
   std::vector<E> copied(int id) {
     std::vector<E> host(layout_of(id).span());
+    in_order();
     if (!host.empty())
       cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
                   "cudaMemcpyAsync");
@@ -253,10 +251,14 @@ class executor<Step, cuda_rank<Mesh>>
     base::check_parameter(call_name, base::table_place(op, index));
     return value(id);
   }
+  // What is queued from here on comes behind what this rank's other executors have queued: their collectives meet the same ranks, and a
+  // program with_parameters_of another one reads what that one writes.
+  void in_order() { rank_->order().follow(stream()); }
   // --- what executor_base asks for
 
   void quiesce() { synchronize(); }
   void relowered() {
+    forget_graphs();
     if (how_ == device_execution::graph) capture();
   }
   template <class F>
@@ -266,6 +268,7 @@ class executor<Step, cuda_rank<Mesh>>
     upload(id, block);
   }
   void draw_block(int id, init_kind kind, double scale, std::uint64_t seed, std::string_view path) {
+    in_order();
     cuda::initialise_block(static_cast<element*>(pointer(id)), layout_of(id), kind, scale, seed, path, state_.of_stream(0));
   }
   const element* shown(int id) { return copies_.show(value(id)); }
@@ -278,11 +281,13 @@ class executor<Step, cuda_rank<Mesh>>
   template <class Other>
   void copy_local(int to, Other& from, int id) {
     from.synchronize();
+    in_order();
     cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()),
                 "cudaMemcpyAsync");
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
   void zero_block(int id, std::size_t from = 0) {
+    in_order();
     if (base::bytes_of(id) > from)
       cuda::check(cudaMemsetAsync(static_cast<std::byte*>(pointer(id)) + from, 0, base::bytes_of(id) - from, stream()),
                   "cudaMemsetAsync");
@@ -331,6 +336,11 @@ class executor<Step, cuda_rank<Mesh>>
   void run_part(const numbers& env, bool update) {
     if (host_calls_.failed()) synchronize();  // of an earlier run
     const int part = update ? 1 : 0;
+    if (how_ == device_execution::graph && !graph_[part].get())
+      throw std::logic_error(
+          "shardwise: executor: run is called after a resize or mark_ranges that has failed, so that no graph is captured; call "
+          "that again, or make a new executor");
+    in_order();
     state_.set(env.of);
     queue_collectives(part);
     if (timeline_ && timeline_->begin(recorded_as_, env.run().step)) record_run(part);
@@ -351,6 +361,7 @@ class executor<Step, cuda_rank<Mesh>>
   }
   void upload(int id, const std::vector<element>& block) {
     if (block.empty()) return;
+    in_order();
     cuda::check(cudaMemcpyAsync(pointer(id), block.data(), block.size() * sizeof(element), cudaMemcpyHostToDevice, stream()),
                 "cudaMemcpyAsync");
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
@@ -363,7 +374,13 @@ class executor<Step, cuda_rank<Mesh>>
     return *staging_[static_cast<std::size_t>(index)];
   }
 
+  // What was captured is of calls that are about to change: where that fails, nothing is launched with them any more.
+  void forget_graphs() {
+    for (auto& g : graph_) g = {};
+  }
+
   void lower(const run_sizes& n_dyn) {
+    forget_graphs();
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, nullptr);
     schedule_ = runtime::schedule(base::tables(), calls());
     work_.assign(calls().begin(), calls().end());
@@ -547,6 +564,15 @@ class executor<Step, cuda_rank<Mesh>>
   cuda::recorder recorder_;
   cuda::launch_ranges ranges_;
   product_report products_;
+  // Destroyed before all else, of a constructor that throws, too: what is queued uses the members above, host functions among them.
+  struct settled {
+    executor* self;
+    ~settled() {
+      cudaStreamSynchronize(self->state_.communication());
+      cudaStreamSynchronize(self->stream());
+      self->rank_->order().forget(self->stream());
+    }
+  } settled_{this};
 };
 
 }  // namespace shardwise::inline v0_1

@@ -18,6 +18,7 @@
 
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/cuda/run_order.hpp>
 #include <shardwise/runtime/processes/host_link.hpp>
 #include <shardwise/runtime/processes/lifeline.hpp>
 #include <shardwise/runtime/rank.hpp>
@@ -174,6 +175,8 @@ class cuda_rank {
 
   // What joins the hosts of ranks that launch_cuda_mpi has made; null for others.
   processes::host_link* link() const { return link_; }
+  // Every executor names its stream here before it queues a run, or reads or writes blocks that another one may use.
+  cuda::run_order& order() { return order_; }
   // Whether collectives along an axis go through hosts: see staged_collectives.
   bool is_carried(int axis) const { return link_ && link_->carries(axis); }
 
@@ -347,6 +350,7 @@ class cuda_rank {
   std::unique_ptr<cuda::mailbox> mailbox_;
   processes::lifeline* line_ = nullptr;
   std::array<std::int64_t, max_axes> written_{};
+  cuda::run_order order_;
   bool quiet_ = false;
 };
 

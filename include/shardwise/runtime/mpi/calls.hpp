@@ -70,16 +70,25 @@ inline std::atomic<bool>& broken() {
   return is;
 }
 
+// Who launches, and which other threads of a rank call MPI: for errors.
+struct launched_by {
+  const char* name = "launch_mpi";
+  const char* threads = "a rank's communication stream is another one";
+};
+inline constexpr launched_by by_launch_mpi{};
+inline constexpr launched_by by_launch_cuda_mpi{
+    "launch_cuda_mpi", "the one that watches over a rank's device and those of its host functions are others"};
+
 // MPI is started at the first launch, unless the program has, and finalized when the process exits, if no launch has failed. Ranks'
 // own threads and their streams call it one at a time.
-inline void start() {
+inline void start(const launched_by& by = by_launch_mpi) {
+  const std::string from = std::string("shardwise: ") + by.name + ": ";
   int started = 0, finished = 0, level = MPI_THREAD_SINGLE;
   MPI_Finalized(&finished);
   if (finished || broken())
-    throw std::logic_error(finished
-                               ? "shardwise: launch_mpi: MPI has been finalized, and cannot be started again; launch before"
-                               : "shardwise: launch_mpi: an earlier launch has failed, after which MPI has no way back; "
-                                 "end the process");
+    throw std::logic_error(from + (finished
+                                       ? "MPI has been finalized, and cannot be started again; launch before"
+                                       : "an earlier launch has failed, after which MPI has no way back; end the process"));
   MPI_Initialized(&started);
   if (started) {
     MPI_Query_thread(&level);
@@ -93,12 +102,13 @@ inline void start() {
     });
   }
   if (level < MPI_THREAD_SERIALIZED)
-    throw std::runtime_error(
-        started
-            ? "shardwise: launch_mpi: the program has initialised MPI for one thread, and a rank's communication stream is "
-              "another one; call MPI_Init_thread with MPI_THREAD_SERIALIZED or more"
-            : "shardwise: launch_mpi: this MPI serves one thread of a process alone (below MPI_THREAD_SERIALIZED), and a "
-              "rank's communication stream is another one; use an MPI that was built with threads");
+    throw std::runtime_error(from +
+                             (started
+                                  ? "the program has initialised MPI for one thread, and "
+                                  : "this MPI serves one thread of a process alone (below MPI_THREAD_SERIALIZED), and ") +
+                             by.threads +
+                             (started ? "; call MPI_Init_thread with MPI_THREAD_SERIALIZED or more"
+                                      : "; use an MPI that was built with threads"));
 }
 
 }  // namespace shardwise::inline v0_1::mpi

@@ -62,7 +62,7 @@ class gpu {
 template <class Mesh, class By, class F, class Says>
 void launch_gpu(F& f, const mpi_options& options, const Says& says) {
   run_process<Mesh>([&](world& w, const host_place& host) { run_on_device<Mesh, By, gpu<Mesh, By>>(f, w, host); }, options,
-                    says);
+                    says, by_launch_cuda_mpi);
 }
 
 template <class Mesh, class By, class F>
@@ -86,7 +86,8 @@ int launch_gpu(int argc, char** argv, F& f, const mpi_options& options) {
         [&]<class M>(const auto& says) {
           if constexpr (detail::can_launch<M, cuda_rank, F>())
             launch_gpu<M, typename processes::connections<Choice, By>::template by<M>>(f, options, says);
-        });
+        },
+        by_launch_cuda_mpi);
   }
   return 1;
 }

@@ -24,23 +24,25 @@ inline void say(const std::string& text) {
 }
 
 // Throws where MPI's world has not `wanted` processes; `needs` says what needs them, and `as_many` how many to start.
-inline void check_processes(int wanted, const std::string& needs, const char* as_many) {
+inline void check_processes(int wanted, const std::string& needs, const char* as_many,
+                            const launched_by& by = by_launch_mpi) {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (size == wanted) return;
   const runtime::starter* const l = runtime::find_starter();
   const int started = l && std::getenv(l->size) ? runtime::number_in(*l, l->size) : 0;
-  throw std::runtime_error(
-      "shardwise: launch_mpi: " + needs + "; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
-      (started > 1 && size == 1 ? std::string(", and ") + l->started_by + " has started " + std::to_string(started) +
+  throw std::runtime_error(std::string("shardwise: ") + by.name + ": " + needs + "; MPI knows " + std::to_string(size) +
+                           (size == 1 ? " process" : " processes") +
+                           (started > 1 && size == 1
+                                ? std::string(", and ") + l->started_by + " has started " + std::to_string(started) +
                                       ", which this MPI does not connect; start them with its own mpirun"
                                 : std::string("; start ") + as_many + ": mpirun -n " + std::to_string(wanted)));
 }
 
 // All ranks know that the program has no mesh for them: the first one says it before any of them ends.
 template <class Choice>
-int refuse_size(const runtime::process_place& p) {
-  start();
+int refuse_size(const runtime::process_place& p, const launched_by& by) {
+  start(by);
   try {
     runtime::with_mesh<Choice>(p.size, p.said, [&]<class M>() {});
   } catch (const std::exception& e) {
@@ -72,9 +74,11 @@ struct a_process_each {
   static int thread_of(int) { return 0; }
 };
 
-inline std::unique_ptr<world> make_world(std::shared_ptr<line> shared, const seat& s, int host, const mpi_options& options) {
+inline std::unique_ptr<world> make_world(std::shared_ptr<line> shared, const seat& s, int host, const mpi_options& options,
+                                         const launched_by& by = by_launch_mpi) {
   if (!(options.timeout_seconds > 0))
-    throw std::invalid_argument("shardwise: launch_mpi: timeout_seconds is " + std::to_string(options.timeout_seconds) +
+    throw std::invalid_argument(std::string("shardwise: ") + by.name + ": timeout_seconds is " +
+                                std::to_string(options.timeout_seconds) +
                                 "; give the seconds that a rank may wait for others, more than 0");
   return std::make_unique<world>(std::move(shared), s, host, options);
 }
@@ -118,14 +122,14 @@ world::verdict run_rank(const Body& body, world& w, std::exception_ptr& own) {
 // Runs body(world, place on this host), in which the one rank lives that this process is. `says` is told what failed, where this rank reports
 // it, before the other ranks end.
 template <class Mesh, class Body, class Says>
-void run_process(const Body& body, const mpi_options& options, const Says& says) {
-  start();
+void run_process(const Body& body, const mpi_options& options, const Says& says, const launched_by& by = by_launch_mpi) {
+  start(by);
   check_processes(Mesh::size, "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks",
-                  "as many as the mesh has ranks");
+                  "as many as the mesh has ranks", by);
   const host_place host = place_on_host();
   const int me = process_number();
   std::unique_ptr<world> w =
-      make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host.processes, options);
+      make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host.processes, options, by);
   std::exception_ptr own;
   const world::verdict v = run_rank([&] { body(*w, host); }, *w, own);
   if (v.rank < 0) {
@@ -155,14 +159,14 @@ void launch_rank(F& f, const mpi_options& options, const Says& says) {
 // Of a main: process.operator()<Mesh>(says), the run of this process's rank, if a launcher has started several, or as many as a mesh has
 // ranks; else alone().
 template <class Choice, class Alone, class Process>
-int launch_main(int argc, char** argv, const Alone& alone, const Process& process) {
+int launch_main(int argc, char** argv, const Alone& alone, const Process& process, const launched_by& by = by_launch_mpi) {
   bool said = false;
   try {
     const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
     const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
     const bool processes = p.by && (p.size > 1 || runtime::has_mesh_of<Choice>(p.size));
     if (!processes) return alone();
-    if (!runtime::has_mesh_of<Choice>(p.size)) return refuse_size<Choice>(p);
+    if (!runtime::has_mesh_of<Choice>(p.size)) return refuse_size<Choice>(p, by);
     runtime::with_mesh<Choice>(p.size, p.said, [&]<class M>() {
       process.template operator()<M>([&](const std::string& text, bool) {
         say(text);

@@ -22,7 +22,8 @@
 namespace shardwise::inline v0_1::mpi {
 
 // An mpi_rank without kernels. Collectives along the axes of hosts run in a device's thread while the rank's own may meet the others, so
-// they have the lane of a communication stream; a device's collectives are ordered (runtime/program/schedule.hpp), so one is enough.
+// they have the lane of a communication stream; a program's are ordered (runtime/program/schedule.hpp), and so are a rank's programs
+// (runtime/cuda/run_order.hpp), so one is enough.
 // Blocks reduce in rank order, or by MPI's own reduction where mpi_options::fast_reduce says so, as those of the mpi backend.
 template <class Mesh, class By>
 class rank_link final : public processes::host_link {
@@ -62,6 +63,7 @@ class rank_link final : public processes::host_link {
   void fail(std::exception_ptr e) override { mpi::fail(*world_, runtime::with_rank(e, world_->rank())); }
 
   void queue(int axis, std::int64_t n) override {
+    world_->look();
     if (!carries(axis)) world_->queue(axis, n);  // the others count themselves
   }
   threads::standing& place() override { return own_.place(); }

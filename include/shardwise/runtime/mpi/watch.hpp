@@ -23,7 +23,8 @@ namespace shardwise::inline v0_1::mpi {
 //   a rank has failed           within a moment this one's thread learns it from world::look; if that does not end the watch within
 //                               `patience` seconds, `release` is called once, to end what it waits in, and `grace` seconds later all
 //                               processes are ended by MPI_Abort, with the message. Of the failed rank itself, whose word the others
-//                               wait for (world::end_failed), `own_grace` seconds later
+//                               wait for so long (world::report_time): after that time, or `own_grace` seconds where it waits for
+//                               its device, which then nothing wakes
 //   a rank has returned         while this one's device waits for a collective that it has not queued: at once
 //   a rank does not come        this one has waited for its device for mpi_options::timeout_seconds; says who has queued fewer collectives
 // While a collective of the world is under way its own wait looks at the clock, and knows better what is missing.
@@ -33,20 +34,25 @@ class watch {
 
   // connected, bit a: along axis a the device's own library connects ranks. `place` says where the rank's thread waits.
   watch(world& w, unsigned connected, threads::standing& place) : world_(&w), axes_(connected), place_(&place) {
-    w.watch_over(place);
+    w.watch_over(&place);
     const auto entry = [](void* self) -> void* {
       static_cast<watch*>(self)->run();
       return nullptr;
     };
-    if (pthread_create(&thread_, nullptr, entry, this) != 0)
+    if (pthread_create(&thread_, nullptr, entry, this) != 0) {
+      w.watch_over(nullptr);
       throw std::runtime_error("shardwise: the system gives no thread that watches over a rank's device");
+    }
     runs_ = true;
   }
   watch(const watch&) = delete;
   watch& operator=(const watch&) = delete;
-  ~watch() { stop(); }
+  ~watch() {
+    stop();
+    world_->watch_over(nullptr);  // the world outlives the place
+  }
 
-  // release(given) ends what the rank's thread may wait in. nullptr: there is nothing to end.
+  // release(given) ends what the rank's thread may wait in; called at once where a rank has failed before. nullptr: there is nothing to end.
   void on_loss(void (*release)(void*), void* given) {
     given_ = given;
     release_ = release;
@@ -63,7 +69,7 @@ class watch {
   static double seconds(std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; }
 
   void run() {
-    std::int64_t lost_since = -1, released = -1, waits_since = -1;
+    std::int64_t lost_since = -1, grace_since = -1, own_since = -1, waits_since = -1;
     unsigned turn = 0;
     while (!over_) {
       const timespec t{0, 20'000'000};
@@ -71,11 +77,17 @@ class watch {
       const std::int64_t now = runtime::now();
       if (const int who = world_->hears_failure(); who >= 0) {
         if (lost_since < 0) lost_since = now;
-        if (released < 0 && seconds(lost_since, now) >= patience) {
-          if (void (*const release)(void*) = release_.exchange(nullptr)) release(given_);
-          released = runtime::now();
+        if (seconds(lost_since, now) >= patience) {
+          if (void (*const release)(void*) = release_.exchange(nullptr)) {
+            release(given_);
+            grace_since = runtime::now();
+          } else if (grace_since < 0) {
+            grace_since = now;  // nothing to end, so far
+          }
         }
-        if (released >= 0 && seconds(released, runtime::now()) >= (who == world_->rank() ? own_grace : grace)) give_up();
+        if (place_->look().how != threads::standing::kind::awaits_device) own_since = -1;
+        else if (own_since < 0) own_since = runtime::now();
+        if (grace_since >= 0 && is_over(who == world_->rank(), grace_since, own_since)) give_up();
         continue;
       }
       const threads::standing::sight s = place_->look();
@@ -98,9 +110,15 @@ class watch {
       }
     }
   }
+  // Whether this rank has had the time that it may still take: since `begin`, and waiting for its device since `waiting`, or not at all.
+  bool is_over(bool own, std::int64_t begin, std::int64_t waiting) const {
+    const std::int64_t now = runtime::now();
+    if (seconds(begin, now) >= (own ? world_->report_time() : grace)) return true;
+    return own && waiting >= 0 && seconds(begin < waiting ? waiting : begin, now) >= own_grace;
+  }
   void give_up() {
-    std::fprintf(stderr, "%s; rank %d waits where nothing wakes it, and MPI_Abort ends all\n", world_->failure().c_str(),
-                 world_->rank());
+    std::fprintf(stderr, "%s; rank %d does not come back to the library, and MPI_Abort ends all\n",
+                 world_->failure().c_str(), world_->rank());
     std::fflush(stderr);
     world_->abort_all();
   }

@@ -179,10 +179,10 @@ class world {
 
   // --- ranks that wait for a device, too: see watch.hpp ---------------------------------------------------------------------
 
-  // A thread beside the rank's answers for it from now on; `place` says where the rank's own waits.
-  void watch_over(const threads::standing& place) {
+  // A thread beside the rank's answers for it from now on; `place` says where the rank's own waits. nullptr: no longer.
+  void watch_over(const threads::standing* place) {
     const std::lock_guard lock(gate_);
-    place_ = &place;
+    place_ = place;
   }
   // This rank has queued n further collectives that its device's library runs along an axis: they count with the ranks' own threads.
   void queue(int axis, std::int64_t n) { begun_[channel_of(0, axis)] += n; }
@@ -305,10 +305,12 @@ class world {
     bool is_reporter = false;  // whether it was this one
     bool silent = false;       // some rank does not answer: MPI_Abort alone can end it
   };
+  // So long the rank that reports waits for the others' words, and these, a little longer, for its own.
+  double report_time() const { return options_.timeout_seconds < 5 ? options_.timeout_seconds : 5; }
   verdict end_failed() {
     broken() = true;
     listen_for(0.2, [] { return false; });
-    const double patience = options_.timeout_seconds < 5 ? options_.timeout_seconds : 5;
+    const double patience = report_time();
     verdict v{failed_by_, failed_text_, failed_by_ == rank_, false};
     if (!v.is_reporter) {
       {

@@ -62,7 +62,8 @@ struct checked_sharing {
 
 // Program, a forward_step as a rule, with the parameters and buffers of an executor of Of, a train_step of the same model, plan and
 // mesh: they are read where they lie there, so nothing is copied and peak_bytes has none of them. Its executor is given the other one:
-// executor<with_parameters_of<judge, step>> test(rank, run) evaluates what `run`, an executor<step>, has become, between any of its runs.
+// executor<with_parameters_of<judge, step>> test(rank, run) evaluates what `run`, an executor<step>, has become, between any of its runs:
+// on a device, too, where runs are done in the order in which they were queued and nothing has to be waited for.
 // Checked while compiling: the same names, shapes, element types and placements, and that Program writes into none of them. `run` has
 // its values before, stays where it is and outlives `test`; what is set on `test` is set on `run`.
 template <class Program, class Of>
