@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Registers one mutant or two, which the tests named beside them must notice; `test/mutants/run.py` runs them all.
 
-set(SHARDWISE_MUTANT_SAMPLE "3/160" CACHE STRING "I/N: every N-th mutant, from the I-th (0 <= I < N)")
+set(SHARDWISE_MUTANT_SAMPLE "3/320" CACHE STRING "I/N: every N-th mutant, from the I-th (0 <= I < N)")
 set(mutants_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/mutants/run.py --include ${SHARDWISE_INCLUDE_DIR}
                 --compiler ${CMAKE_CXX_COMPILER})
 foreach(directory IN LISTS Boost_INCLUDE_DIRS)
