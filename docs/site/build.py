@@ -151,6 +151,9 @@ class Site:
             ran = subprocess.run(["doxygen", "-"], input=config, text=True, cwd=ROOT, stderr=subprocess.PIPE)
             if ran.returncode != 0:
                 raise SystemExit("doxygen: " + ran.stderr[-2000:])
+            known = self.to / "headers/classshardwise_1_1executor.html"
+            if not known.is_file() or "with_parameters_of" not in known.read_text(encoding="utf-8"):
+                raise SystemExit(f"doxygen: {known.name} is missing or has no text of its header: see docs/site/filter.py")
 
 
 class Links(html.parser.HTMLParser):

@@ -72,15 +72,15 @@ struct eager_program_of {
     return r;
   }();
   static constexpr const auto& graph = program_tag<Program>::value;
-  static constexpr eager_program<Rank> value{&key,
-                                             view_of(graph),
-                                             graph.hashes,
-                                             kernel_table<program_tag<Program>, Rank>::of,
-                                             result.of,
-                                             results::count,
-                                             results::inputs,
-                                             results::parameters,
-                                             results::buffers};
+  static constexpr eager_program<Rank> value{.key = &key,
+                                             .g = view_of(graph),
+                                             .hashes = graph.hashes,
+                                             .kernel_of = kernel_table<program_tag<Program>, Rank>::of,
+                                             .results = result.of,
+                                             .result_count = results::count,
+                                             .inputs = results::inputs,
+                                             .parameters = results::parameters,
+                                             .buffers = results::buffers};
 };
 
 // A program on this rank: its nodes as applications, and room for their values while it runs.

@@ -49,7 +49,7 @@ class call_loop {
   call_loop(lowered_program& of, const loop_program<Rank>& program, executor_checks checks)
       : of_(of), program_(program), checks_(checks) {}
 
-  // Before the first run, and whenever calls have been settled anew. `arena`, `coordinate`: of the rank.
+  // Settles the calls on this rank: before the first run, and whenever the run-time sizes `n_dyn` become others. The arena has peak_bytes.
   void lower(Rank& rank, std::byte* arena, const run_sizes& n_dyn) {
     arena_ = arena;
     const std::int64_t workspace = of_.tables().plan.workspace;
@@ -69,7 +69,8 @@ class call_loop {
     if (has_check(checks_, executor_checks::poison)) dead_.note(of_.tables().graph, of_.tables().plan, calls());
   }
 
-  // Calls [at, end). `seen`: where the run is written down, null: nowhere; `as`: the program's number there.
+  // Calls [at, end). `seen`: where the run is written down, null: nowhere; `as`: the program's number there. Throws what a kernel throws,
+  // with its node, module and rank behind it, and rank_failed as it is.
   void run(Rank& rank, const numbers_view& env, std::size_t at, const std::size_t end, timeline* seen, int as) {
     if (checks_ != executor_checks::none) rank.agree(env.run().seed, "the seed");
     const graph_view& g = of_.tables().graph;

@@ -289,8 +289,11 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   void lower(const run_sizes& n_dyn) { loop_.lower(*rank_, arena_.data(), n_dyn); }
   static constexpr runtime::loop_program<Rank> loop_of() {
-    return {table::of, table::cut_of, place, overlapped,
-            overlapped ? host_backend::stream_workspace(source::program) : std::int64_t{0}};
+    return {.kernel_of = table::of,
+            .cut_of = table::cut_of,
+            .place = place,
+            .overlapped = overlapped,
+            .stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : std::int64_t{0}};
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;

@@ -442,6 +442,10 @@ class executor_base : public gradient_sums<Step, Self> {
       } else if constexpr (requires { rank_->combine_disjoint(whole); }) {
         if (first) store_block(block.data(), whole.data(), l);
         rank_->combine_disjoint(whole);
+      } else {
+        throw std::logic_error(
+            "shardwise: full_output: these ranks share no memory, and their type has no combine_disjoint, by which processes put a "
+            "whole tensor together; give the rank that member, or return the output redistributed to replicate");
       }
     }
     if (root >= 0 && root != rank_->index()) whole.clear();

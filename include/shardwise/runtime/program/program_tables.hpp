@@ -45,7 +45,13 @@ struct plan_view {
 };
 template <class Plan>
 constexpr plan_view view_of_plan(const Plan& p) {
-  return {p.offset, p.bytes, p.owner, p.last_use, p.workspace, p.persistent_end, p.peak};
+  return {.offset = p.offset,
+          .bytes = p.bytes,
+          .owner = p.owner,
+          .last_use = p.last_use,
+          .workspace = p.workspace,
+          .persistent_end = p.persistent_end,
+          .peak = p.peak};
 }
 
 // Parameters, buffers, states, inputs and outputs by name and by number; what depends on no rank.
