@@ -56,6 +56,19 @@ def cpp_place(p):
     return f"sw::partial<sw::reduction::{p[1]}>"
 
 
+def factor_holds(place, a):
+    """Whether the factor of axis a, if it has one, is of the one later axis that splits its dim; the library refuses another."""
+    p = place[a]
+    return p[0] != "S" or not p[3] or [f"A{b}" for b, q in enumerate(place) if b > a and q[:2] == p[:2]] == [p[3]]
+
+
+def lawful(place):
+    """The placements, without factors that do not hold and without blocks beside another axis of their dim."""
+    place = [p if factor_holds(place, a) else S(p[1]) for a, p in enumerate(place)]
+    dims = [p[1] for p in place if p[0] == "S"]
+    return [S(p[1]) if p[0] == "S" and p[2] > 1 and dims.count(p[1]) > 1 else p for p in place]
+
+
 def kind(p):
     """Of a placement, what a rule asks for: without block and factor."""
     return p[:2] if p[0] in "SP" else p[:1]
@@ -65,6 +78,8 @@ class Tensor:
     def __init__(self, name, dtype, place, array, exact, loose=False, is_input=None):
         self.name, self.dtype, self.place, self.array = name, dtype, list(place), array
         self.exact, self.loose, self.is_input = exact, loose, is_input
+        if not all(factor_holds(self.place, a) for a in range(len(self.place))):
+            raise AssertionError(f"the generator placed {name} {', '.join(map(cpp_place, self.place))}")
 
     @property
     def shape(self):
@@ -228,14 +243,7 @@ class Generator:
                 place[0], place[1] = S(d, 1, "A1"), S(d)
             elif shape[d] % 2 == 0 and shape[d] > 2:
                 place[self.r.randrange(self.axes)] = S(d, 2)
-        return self.no_equal_blocks(place)
-
-    def no_equal_blocks(self, place):
-        """A block beside another axis of the dim is left out."""
-        for a, p in enumerate(place):
-            if p[0] == "S" and p[2] > 1 and any(b != a and q[0] == "S" and q[1] == p[1] for b, q in enumerate(place)):
-                place[a] = S(p[1])
-        return place
+        return lawful(place)
 
     def values_for(self, n, dtype, below=0):
         if dtype == "int":
@@ -332,7 +340,7 @@ class Generator:
 
     def move(self, t, target, force=False):
         """t under other placements: one of the ways to write that."""
-        target = self.no_equal_blocks(list(target))
+        target = lawful(target)
         if target == t.place and not force:
             return t
         if not self.can_move(t, target):

@@ -1188,7 +1188,8 @@ def any_place(g, t):
     if t.rank and g.axes >= 2 and g.chance(0.08) and t.real and 1 not in t.shape:
         d = g.r.randrange(t.rank)
         place[0], place[1] = S(d, 1, "A1"), S(d)
-    return place
+    from generate import lawful
+    return lawful(place)
 
 
 @statement(["redistribute"], 2.2, smooth=True)
