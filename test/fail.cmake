@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers one compile-fail test per file of test/fail, the harness's own tests, and that every problem has a file.
+# Registers one compile-fail test per file of test/fail (all, or a rotating part: SHARDWISE_TEST_ROTATION), the harness's own tests, and
+# that every problem has a file.
 
 file(GLOB fail_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/fail fail/*.cpp)
+shardwise_rotated(fail_sources fail_sources_left ${fail_sources})
 set(fail_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py --include ${SHARDWISE_INCLUDE_DIR}
              --include ${CMAKE_CURRENT_SOURCE_DIR}/support)
 foreach(directory IN LISTS Boost_INCLUDE_DIRS)
