@@ -16,7 +16,7 @@ TEXTS = {
     "double": r"dtensor_of<double", "float": r"dtensor_of<float", "int32": r"dtensor_of<std::int32_t", "special values": r"fuzz::(nan|inf)",
     "run-time extents": r"sw::dyn<", "several run-time sizes": r"second_run_time", "products of run-time sizes": r"sw::flatten<\d, \d>",
     "passes": r"pipeline = sw::pipeline<sw::", "members bound by hand": r"BOOST_HANA_DEFINE_STRUCT",
-    "members said once": r"SHARDWISE_MEMBERS", "lists of modules": r"sw::repeat<", "embedding tables": r"sw::embedding_table", "clipped gradients": r"clip_norm",
+    "members said once": r"SHARDWISE_MEMBERS", "lists of modules": r"sw::repeat<", "embedding tables": r"sw::embedding_table", "clipped gradients": r"clip_norm", "reported norms": r"report_norm",
     "Lion": r"sw::lion<", "Muon": r"sw::muon<", "largest second moments": r"sw::amsgrad<",
     "momentum dampened or in Nesterov's form": r"sgd_form::(dampened|nesterov)", "gradients clipped by value": r"sw::clip_value<", "up the gradient": r"sw::maximize<",
     "buckets in place": r"comm_fusion_in_place", "buckets by copies": r"comm_fusion_with_concat", "one update for all": r"sw::fused_optimizer",

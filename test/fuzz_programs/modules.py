@@ -442,6 +442,8 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 optimizer = f"sw::{q}<{optimizer}>"
         if clips_norm:
             optimizer = f"sw::clip_norm<{optimizer}>"
+    if random.Random(seed * 7919 + 5).random() < 0.2:  # changes no bit of what is trained
+        optimizer = f"sw::report_norm<{optimizer}>"
     # what is not trained, and what is trained by numbers of its own; drawn apart, so that nothing above moves
     settings = random.Random(seed * 6151 + 11)
     frozen, group, pattern = None, None, None

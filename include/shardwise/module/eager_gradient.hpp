@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <shardwise/module/gradient_graphs.hpp>
+#include <shardwise/runtime/program/scaler_state.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -136,6 +137,16 @@ class eager_optimizer {
     if (states_.empty()) states_ = tensor_type::template zero_states<program>(first);
     for (const untyped& s : states_) in.push_back(&s);
     tensor_type::template update_untyped<program>(first, in.data(), static_cast<int>(in.size()), env);
+  }
+  // The 2-norm of all gradients of the last step, as report_norm says; 0 before there was one. The same on all ranks.
+  double gradient_norm() const {
+    constexpr int id = runtime::state_of_program(program::program, shardwise::gradient_norm);
+    static_assert(
+        raise<(id >= 0 ? problem::none : problem::gradient_norm_missing), typename Model::bound::context::mesh_type>::ok);
+    if (states_.empty()) return 0;
+    using type = element_t<program::program.spec_of(id).type>;
+    const auto index = static_cast<std::size_t>(attributes_of<leaf_attributes>(program::program.nodes[id].a).index);
+    return static_cast<double>(*reinterpret_cast<const type*>(states_[index].data()));
   }
   // Forgets the moments: the next step is the first one.
   void reset() { states_.clear(); }

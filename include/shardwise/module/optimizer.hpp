@@ -91,14 +91,15 @@ struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
 // was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
 // Split: the states of some parameters are split while they are whole: of these each rank updates its rows, which are then
 // gathered, those of one module together. LossScale: what gradients are divided by, before they are clipped (loss_scale). Scaler: what
-// adjusts the scale where that is a state of the joint graph (dynamic_loss_scale); void: nothing does.
+// adjusts the scale where that is a state of the joint graph (dynamic_loss_scale); void: nothing does. The norm that report_norm asks for
+// is a state, and no output: outputs are the forward pass's, and those of runs that update nothing.
 // A gradient of two bytes that no rank sums in float any more is read by norm and update as it is: the bits of its cast, which is left
 // dead, and none of its memory.
 template <class Optimizer, int Params, bool Split = false, std::int64_t LossScale = 1, class Scaler = void>
 struct apply_optimizer {
  private:
   static constexpr bool dynamic = !std::is_void_v<Scaler>;
-  static constexpr bool sums_squares = Optimizer::clips || dynamic;
+  static constexpr bool sums_squares = Optimizer::clips || dynamic || detail::reports_norm<Optimizer>;
   static constexpr bool by_matrix = requires { typename Optimizer::adam_groups; };  // muon: matrices by a rule of their own
 
   struct sizes {
@@ -109,7 +110,8 @@ struct apply_optimizer {
   static constexpr sizes sizes_after(const Joint& joint) {
     const bool low = has_low_precision(joint.g);
     int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) +
-                (sums_squares ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 || dynamic ? 4 : 0);
+                (sums_squares ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 || dynamic ? 4 : 0) +
+                (detail::reports_norm<Optimizer> ? 5 : 0);
     for (int i = 0; i < Forward; ++i) {
       const int c = joint.cotangent[i];
       if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
@@ -301,12 +303,35 @@ struct apply_optimizer {
     // the norm of what is divided: a power of two, so this is exact
     constexpr double inverse = 1 / static_cast<double>(LossScale);
     if (total >= 0 && LossScale != 1) total = b.emit(op_code::scale, {}, inverse * inverse, b.nodes[total].spec, -1, total);
+    if constexpr (dynamic) st.states = 3;  // behind the scale, its counts and the factor
+    if constexpr (detail::reports_norm<Optimizer>)
+      if (total >= 0) report(st, b, total);
     if constexpr (dynamic) {
       if (total >= 0) st.factor = detail::emit_adjustment<Scaler, Optimizer::clips>(b, total);
-      st.states = 3;  // behind the scale, its counts and the factor
-    } else if (total >= 0) {
+    } else if (Optimizer::clips && total >= 0) {
       st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
     }
+  }
+
+  // The root of a sum of squares, over a dynamic scale as the step began with it, into a state.
+  template <class State>
+  static constexpr void report(State& st, builder& b, int total) {
+    const spec s = b.specs[b.nodes[total].spec];
+    const auto as = [&](int id, dtype type) {
+      spec to = b.specs[b.nodes[id].spec];
+      if (to.type == type) return id;
+      to.type = type;
+      return b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, b.intern(to), -1, id);
+    };
+    int norm = b.emit(op_code::sqrt, attributes<sqrt_attributes>(std::int64_t{0}), 0, b.nodes[total].spec, -1, total);
+    if constexpr (dynamic) norm = b.emit(op_code::div, {}, 0, b.nodes[norm].spec, -1, norm, as(detail::scale_of(b), s.type));
+    for (int k = 0, p = -1; k < Params && p < 0; ++k) {
+      p = st.gradient[k] >= 0 ? st.param_node[k] : -1;
+      if (p >= 0) norm = as(norm, b.specs[b.nodes[p].spec].type);  // as all states
+    }
+    const int own = b.nodes[norm].spec;
+    const op_attr kept = attributes<leaf_attributes>(st.states++, -1, std::int64_t{gradient_norm});
+    b.emit(op_code::assign, {}, 0, own, -1, b.emit(op_code::state, kept, 0, own, -1), norm);
   }
 
   // Updates multiply gradients by one factor.

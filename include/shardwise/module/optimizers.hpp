@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a train step is told to update its parameters by: sgd, adam, adamw, lion, and around one of them amsgrad, maximize, clip_value,
-// clip_norm.
+// clip_norm, report_norm.
 #pragma once
 
 #include <concepts>
@@ -128,5 +128,17 @@ template <class Optimizer>
 struct clip_norm : Optimizer {
   static constexpr bool clips = true;
 };
+
+// Keeps the global 2-norm of all gradients, for executor::gradient_norm(): what torch.nn.utils.clip_grad_norm_ returns. It is that
+// before clip_norm and clip_value, without loss scales, over all ranks. Updates are the same bits. Price: of an optimizer that clips the
+// norm one number; of another what clipping costs, a reading of all gradients and a sum over the ranks.
+template <class Optimizer>
+struct report_norm : Optimizer {
+  using shardwise_reports_norm = void;
+};
+namespace detail {
+template <class Optimizer>
+concept reports_norm = requires { typename Optimizer::shardwise_reports_norm; };
+}  // namespace detail
 
 }  // namespace shardwise::inline v0_1

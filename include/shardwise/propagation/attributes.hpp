@@ -25,11 +25,12 @@ enum state_kind : std::int64_t {
   kept_value = 3,  // for the next iteration
   spare_storage =
       4,  // no state, but storage that is input `parameter`'s behind a run, and has the input's storage then (set_)
-  scale_state = 5,           // of a dynamic loss scale: the scale,
-  scale_counts = 6,          // its counts
-  step_factor = 7,           // and the step's factor
-  kept_gradient = 8,         // the sum of a parameter's gradients (keep_gradients)
-  largest_second_moment = 9  // of all steps (amsgrad)
+  scale_state = 5,            // of a dynamic loss scale: the scale,
+  scale_counts = 6,           // its counts
+  step_factor = 7,            // and the step's factor
+  kept_gradient = 8,          // the sum of a parameter's gradients (keep_gradients)
+  largest_second_moment = 9,  // of all steps (amsgrad)
+  gradient_norm = 10          // of the last step (report_norm)
 };
 // Whether a state outlives a run and belongs to the optimizer: is copied from program to program, set and read.
 constexpr bool belongs_to_optimizer(const leaf_attributes& of) {

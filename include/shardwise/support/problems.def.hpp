@@ -726,6 +726,9 @@ SHARDWISE_X(dynamic_scale_eager,
 SHARDWISE_X(scaler_state_missing,
             "scaler_state: the program keeps none, because its plan has no dynamic_loss_scale or nothing is trained; add "
             "dynamic_loss_scale<> to the plan of a train_step, or do not ask")
+SHARDWISE_X(gradient_norm_missing,
+            "gradient_norm: the program keeps none, because its optimizer does not report it or nothing is trained; wrap the optimizer "
+            "of the train_step, as in report_norm<clip_norm<adamw<>>>, or do not ask")
 SHARDWISE_X(loss_scale_factor,
             "loss_scale: its factor is not a power of two, so that gradients would be rounded when they are divided by it; "
             "give 1, 2, 4, ..., such as loss_scale<65536>")

@@ -113,6 +113,10 @@ void check_steps(Rank& rank) {
     CHECK(loss.item() == program.loss());
     CHECK(!gradients.unused.weight.has_value());
     optimizer.step(model, gradients, env);
+    if constexpr (sw::detail::reports_norm<Optimizer>) {
+      CHECK(optimizer.gradient_norm() == program.gradient_norm());
+      CHECK(program.gradient_norm() > env.max_norm);
+    }
     sw::for_each_parameter(model, [&](const std::string& path, auto& p) {
       const auto theirs = program.parameter(program.parameter_index(path));
       CHECK_MESSAGE(same_bits(p.to_local().data, std::span<const double>(theirs)), path, " differs in step ", s);
@@ -135,7 +139,7 @@ TEST_CASE("eager training: steps on 1, 2 and 4 ranks and three plans are the com
   check_on<1, 2, even_plan, sw::sgd<true>>();
   check_on<1, 2, even_plan, sw::sgd<true, sw::sgd_form::nesterov>>();
   check_on<2, 2, even_plan, sw::adamw<>>();
-  check_on<2, 2, odd_plan, sw::clip_norm<sw::adam<>>>();
+  check_on<2, 2, odd_plan, sw::report_norm<sw::clip_norm<sw::adam<>>>>();
   check_on<4, 1, plain_plan, sw::sgd<>>();
 }
 

@@ -129,7 +129,7 @@ void optimize(std::unique_ptr<graph>& g, int optimizer) {
     case 6: return apply_optimizer<sw::clip_norm<sw::sgd<>>, Params>(g);
     case 7: return apply_optimizer<sw::amsgrad<sw::adam<>>, Params>(g);
     case 8: return apply_optimizer<sw::clip_value<sw::maximize<sw::sgd<true, sw::sgd_form::dampened>>>, Params>(g);
-    default: return apply_optimizer<sw::clip_norm<sw::clip_value<sw::lion<>>>, Params>(g);
+    default: return apply_optimizer<sw::report_norm<sw::clip_norm<sw::clip_value<sw::lion<>>>>, Params>(g);
   }
 }
 

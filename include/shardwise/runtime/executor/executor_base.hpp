@@ -206,6 +206,15 @@ class executor_base : public gradient_sums<Step, Self> {
     });
   }
 
+  // The 2-norm of all gradients of the last run that updated, as report_norm says; 0 before there was one. On a device it waits for
+  // the runs that are queued. The same on all ranks.
+  double gradient_norm() {
+    constexpr int id = norm_node();
+    const element norm = self().shown(id)[0];
+    self().hidden();
+    return static_cast<double>(norm);
+  }
+
   // What another program of the model holds, whatever its plan, its mesh (of as many ranks) and its passes: by name, block by block,
   // each rank taking out of the others' blocks what its own are made of (copied_blocks). Parameters or buffers of other names or
   // shapes do not compile. Collective, unless all are placed alike.
@@ -279,6 +288,15 @@ class executor_base : public gradient_sums<Step, Self> {
     constexpr bool has = state_of_program(source::program, scale_counts) >= 0;
     static_assert(raise<(has ? problem::none : problem::scaler_state_missing), mesh_type>::ok);
     return state_of_program(source::program, which);
+#endif
+  }
+  static constexpr int norm_node() {
+#if SHARDWISE_DEVICE_PASS
+    return 0;
+#else
+    constexpr int id = state_of_program(source::program, shardwise::gradient_norm);
+    static_assert(raise<(id >= 0 ? problem::none : problem::gradient_norm_missing), mesh_type>::ok);
+    return id;
 #endif
   }
   // Whether an executor that is made with one of Of, or with none (void), is made right.

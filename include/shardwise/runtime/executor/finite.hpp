@@ -155,6 +155,7 @@ class finite_watch {
       return "state " + std::to_string(of.which) + " of parameter '" +
              program.parameter_name(static_cast<int>(of.parameter)) + "'";
     if (n.op == op_code::state && of.which == scale_state) return "the loss scale";
+    if (n.op == op_code::state && of.which == gradient_norm) return "the norm of all gradients";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);
   }
   // "3 NaN and 1 infinity among 64 elements of this rank's block, the first at (1, 3) of (4, 16)"

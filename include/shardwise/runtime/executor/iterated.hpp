@@ -47,6 +47,21 @@ class iterated_executor {
            : ran_ == iteration_phase::main ? main_.template output<E>(name)
                                            : cleanup_.template output<E>(name);
   }
+  // The same as a whole tensor: see executor::full_output. Collective.
+  template <class E = typename Iterated::element>
+  std::vector<E> full_output(int index = 0, int root = -1) {
+    return ran_ == iteration_phase::setup  ? setup_.template full_output<E>(index, root)
+           : ran_ == iteration_phase::main ? main_.template full_output<E>(index, root)
+                                           : cleanup_.template full_output<E>(index, root);
+  }
+  template <fixed_string Name>
+  auto full_output(int root = -1) {
+    return ran_ == iteration_phase::setup  ? setup_.template full_output<Name>(root)
+           : ran_ == iteration_phase::main ? main_.template full_output<Name>(root)
+                                           : cleanup_.template full_output<Name>(root);
+  }
+  // Of the last update, which may be that of the iteration before: see executor::gradient_norm.
+  double gradient_norm() { return main_.gradient_norm(); }
   std::int64_t iteration() const { return iteration_; }
 
   // As executor::record; the three programs are one timeline's phases.
