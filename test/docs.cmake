@@ -30,7 +30,15 @@ if(NOT system_python)
 endif()
 add_test(NAME "docs: the site's links hold, and broken ones are found"
          COMMAND ${system_python} ${PROJECT_SOURCE_DIR}/docs/site/build.py ${CMAKE_CURRENT_BINARY_DIR}/site --without-headers --selftest)
-set_tests_properties("docs: the site's links hold, and broken ones are found" PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties("docs: the site's links hold, and broken ones are found" PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77
+                     FIXTURES_SETUP site)
+find_program(node NAMES node nodejs)
+if(node)
+  add_test(NAME "docs: every sentence finds its entry by the site's search"
+           COMMAND ${node} ${CMAKE_CURRENT_SOURCE_DIR}/site_search.js ${CMAKE_CURRENT_BINARY_DIR}/site ${SHARDWISE_TEST_ROTATION})
+  set_tests_properties("docs: every sentence finds its entry by the site's search" PROPERTIES LABELS docs TIMEOUT 300 FIXTURES_REQUIRED site
+                       SKIP_RETURN_CODE 77)
+endif()
 
 set(docs_course ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/course.py)
 add_test(NAME "docs: the course is twelve examples" COMMAND ${docs_course})

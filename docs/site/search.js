@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for what is typed, or pasted from a compiler, among the sections of all pages: those that have most of its words come first, a
-// word that few sections have counting more.
-const words = text => new Set(text.toLowerCase().match(/[a-z_][a-z0-9_]+/g) || []);
+// Looks for what is typed, or pasted from a compiler, among the sections of all pages: those that have most of its words, and of its
+// runs of two and three words, come first; what few sections have counts more. Runs tell the section that says a sentence from a long one
+// that happens to have all of its words.
+const words = text => {
+  const all = text.toLowerCase().match(/[a-z_][a-z0-9_]+/g) || [];
+  const runs = n => all.slice(n - 1).map((_, i) => all.slice(i, i + n).join(" "));
+  return new Set([...all, ...runs(2), ...runs(3)]);
+};
 let sections = null;
 function found(typed) {
   if (!sections) sections = pages_text.map(s => ({...s, words: words(s.title + " " + s.text)}));
