@@ -66,17 +66,22 @@ struct grad {
     }
   }
 
-  // A bound close to what the sweep appends: a stage costs what its state is large.
+  struct bounds {
+    int nodes = 0, of_customs = 0;
+  };
+  // A bound close to what the sweep appends: a stage costs what its state is large. Of users' adjoints apart, which may give each of
+  // their nodes a spec of its own; those of the library make few that the forward pass does not have.
   template <class Source, int Forward, class Graph>
-  static constexpr int pulled_nodes(const Graph& g) {
+  static constexpr bounds pulled_nodes(const Graph& g) {
     bool given[Forward]{};  // whether a contribution came before: the next one is added
     unsigned char needs[Forward]{};
     mark_needs<Source>(g, needs);
-    int total = 0;
+    bounds all;
     for (int i = 0; i < Forward; ++i) {
       if (!needs[i]) continue;
       const node x = g.nodes[i];
       const adjoint_rule& rule = rule_of(g, x);
+      int total = 0;
       if (const int results = result_count(g, x); results > 1) total += 2 * results;  // each may be made, and zeros for it
       for (int k = 0; k < x.inputs; ++k) {
         const int operand = x.in[k];
@@ -88,8 +93,10 @@ struct grad {
                  (converts ? 1 : 0);
         given[operand] = true;
       }
+      all.nodes += total;
+      all.of_customs += is_custom(g, x) ? total : 0;
     }
-    return total;
+    return all;
   }
 
  public:
@@ -105,11 +112,14 @@ struct grad {
   static constexpr int forward = Source::value.node_count;
   // Beside the forward nodes: the pullbacks', the seed and its redistributions.
   template <class Source>
-  static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes +
-                               (scales_by_state<Source> ? 2 + max_axes : 0);
+  static constexpr bounds pulled = pulled_nodes<Source, forward<Source>>(Source::value);
   template <class Source>
-  using state =
-      grad_state<resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16>, forward<Source>>;
+  static constexpr int joint =
+      forward<Source> + pulled<Source>.nodes + 1 + max_axes + (scales_by_state<Source> ? 2 + max_axes : 0);
+  template <class Source>
+  using state = grad_state<
+      resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16 + pulled<Source>.of_customs>,
+      forward<Source>>;
 
   template <class Source, class State>
   static constexpr void start(State& st) {

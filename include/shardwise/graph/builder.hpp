@@ -82,6 +82,10 @@ struct builder {
     int i = 0;
     while (i < n && !(table[i] == h && specs[i] == s)) ++i;
     if (i == n) {
+      if (bounded && spec_count >= spec_capacity) {
+        if (!error) error = {problem::adjoint_nodes};
+        return spec_capacity - 1;
+      }
       if (spec_count++ >= spec_capacity) return spec_count - 1;
       specs[i] = s;
       hashes[i] = h;
