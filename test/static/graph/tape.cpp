@@ -78,4 +78,28 @@ static_assert(derived(op_code::mul, {}, 0, of<P, 4, 6>, of<P, 4, 6>).error.what 
 static_assert(derived(op_code::mul, {}, 0, of<R, 4, 6>, of<R, 4, 6>, -1).error.what == sw::problem::adjoint_dy &&
               derived(op_code::mul, {}, 0, of<R, 4, 6>, of<R, 4, 6>, -1).g.node_count == 2);
 
+// --- sliced -----------------------------------------------------------------------------------------------------------------------
+
+// Of a cotangent that is cut along dim 0 the part of dim 1 that belongs to some elements: a view, placed as the cotangent.
+constexpr made part(int from, std::int64_t start, std::int64_t length) {
+  made m;
+  sw::autodiff::tape t;
+  t.b = m.g.edit();
+  sw::node n = sw::empty_node;
+  n.op = op_code::input;
+  n.spec = t.b.intern(of<S<0>, 4, 6>);
+  t.b.append(n);
+  sw::autodiff::sliced(t, from, 1, start, length, -1);
+  m.error = t.b.error;
+  m.g.finish(t.b);
+  return m;
+}
+constexpr made middle = part(0, 2, 3);
+static_assert(!middle.error && middle.g.node_count == 2 && middle.g.nodes[1].op == op_code::slice && middle.g.nodes[1].in[0] == 0);
+static_assert(sw::attributes_of<sw::slice_attributes>(middle.g.nodes[1].a).dim == 1 &&
+              sw::attributes_of<sw::slice_attributes>(middle.g.nodes[1].a).start == 2);
+static_assert(middle.g.spec_of(1).rank == 2 && middle.g.spec_of(1).extent[0] == 4 && middle.g.spec_of(1).extent[1] == 3 &&
+              middle.g.spec_of(1).stride[0] == 6 && middle.g.spec_of(1).place[0].is_shard(0));
+static_assert(part(-1, 2, 3).error.what == sw::problem::adjoint_dy && part(-1, 2, 3).g.node_count == 1);
+
 }  // namespace

@@ -61,6 +61,27 @@ static_assert(transposed(product, 5, 5, true, 30) == failure::none &&
 // Of what is linear in nothing there is nothing to hold it against.
 static_assert(transposed(largest, 5, 7, true, 1) == failure::none);
 
+// --- a whole program: filled in on one device, compared on ranks -------------------------------------------------------------------
+
+constexpr failure run(const laws::program& p, sw::placement x, sw::placement y, int spoilt) {
+  laws::reference one;
+  const failure alone = laws::run_program<true, laws::customs<>>(p, laws::placing{}, laws::ranks_of{}, one);
+  if (alone != failure::none) return alone;
+  if (spoilt == 0) one.out[0][1] = one.out[0][1] + laws::modp(1U);
+  if (spoilt == 1) one.cotangent[0][1] = one.cotangent[0][1] + laws::modp(1U);
+  laws::placing at;
+  at.at[0][0] = x;
+  at.at[1][0] = y;
+  return laws::run_program<false, laws::customs<>>(p, at, laws::ranks_of{1, {3, 1, 1, 1}}, one);
+}
+static_assert(run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), -1) == failure::none &&
+              run(two(op_code::mul), sw::reduced_value(), sw::partial_value(), -1) == failure::none);
+static_assert(run(two(op_code::mul), sw::shard_value(0), sw::shard_value(1), -1) == failure::not_admitted &&
+              run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), 0) == failure::value &&
+              run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), 1) == failure::adjoint_value);
+static_assert(run(laws::apply(op_code::mul, {tensor_of({9, 9}), tensor_of({9, 9})}), sw::replicate_value(), sw::replicate_value(),
+                  -1) == failure::too_large);
+
 // --- kernels without one of their results -----------------------------------------------------------------------------------------
 
 constexpr laws::program described_lines = laws::apply(&described::lines, {tensor_of({2, 3})});
@@ -107,7 +128,7 @@ struct dispatched {
   laws::modp result{};
 };
 template <class Customs>
-constexpr dispatched run(op_code op, const sw::custom_operation* own) {
+constexpr dispatched dispatch(op_code op, const sw::custom_operation* own) {
   laws::modp x[] = {laws::modp(5U)}, y[] = {laws::modp(3U)}, out[1]{};
   sw::runtime::call k;
   k.inputs = 2;
@@ -121,12 +142,12 @@ constexpr dispatched run(op_code op, const sw::custom_operation* own) {
   d.result = out[0];
   return d;
 }
-static_assert(run<laws::customs<>>(op_code::mul, nullptr).found &&
-              run<laws::customs<>>(op_code::mul, nullptr).result == laws::modp(15U));
-static_assert(run<laws::customs<>>(op_code::sub, nullptr).result == laws::modp(2U));
-static_assert(run<laws::customs<quotients::quotient>>(op_code::custom, &quotients::quotient).found &&
-              run<laws::customs<quotients::quotient>>(op_code::custom, &quotients::quotient).result * laws::modp(3U) ==
+static_assert(dispatch<laws::customs<>>(op_code::mul, nullptr).found &&
+              dispatch<laws::customs<>>(op_code::mul, nullptr).result == laws::modp(15U));
+static_assert(dispatch<laws::customs<>>(op_code::sub, nullptr).result == laws::modp(2U));
+static_assert(dispatch<laws::customs<quotients::quotient>>(op_code::custom, &quotients::quotient).found &&
+              dispatch<laws::customs<quotients::quotient>>(op_code::custom, &quotients::quotient).result * laws::modp(3U) ==
                   laws::modp(5U));
-static_assert(!run<laws::customs<sums::running>>(op_code::custom, &quotients::quotient).found);
+static_assert(!dispatch<laws::customs<sums::running>>(op_code::custom, &quotients::quotient).found);
 
 }  // namespace

@@ -51,6 +51,42 @@ static_assert([] {
   return of_two({}, in, 1).out == matrix(3, 5);
 }());
 
+// --- row_rule: a table of one result's placements, or of all results' -----------------------------------------------------------
+
+constexpr sw::placement R = sw::replicate_value(), P = sw::partial_value();
+constexpr sw::row_rule one_table([](const operation&, const sw::op_attr&, const sw::spec*, int, const sw::spec&) {
+  sw::rule_rows t;
+  t.push_back(sw::rows::all(R, P));
+  return t;
+});
+// Results R and P in one row, and a row that leaves the second out where attribute 0 is set.
+constexpr sw::row_rule each_table([](const operation&, const sw::op_attr& a, const sw::spec*, int, const sw::spec&) {
+  sw::results_rows t;
+  if (a.v[0] == 0) t.push_back({{R}, {R, P}});
+  else t.push_back({{R}, {R}});
+  return t;
+});
+static_assert(!one_table.several() && each_table.several());
+constexpr sw::placement placed(const sw::row_rule& rule, int result) {
+  const sw::spec in[] = {matrix(3, 5)};
+  const operation& o = operation_of(op_code::relu);
+  const sw::rule_rows t = rule(o, {}, in, 1, in[0], result);
+  return t.count == 1 && t.item[0].in[0] == R ? sw::placement(t.item[0].out) : sw::shard_value(7);
+}
+static_assert(placed(one_table, 0) == P && placed(each_table, 0) == R && placed(each_table, 1) == P);
+constexpr bool incomplete(const sw::row_rule& rule, std::int64_t attribute, int results) {
+  const sw::spec in[] = {matrix(3, 5)};
+  return rule.incomplete(operation_of(op_code::relu), {{attribute}}, in, 1, in[0], results);
+}
+static_assert(!incomplete(one_table, 0, 1) && incomplete(one_table, 0, 2) && !incomplete(each_table, 0, 2) &&
+              incomplete(each_table, 0, 3) && incomplete(each_table, 1, 2));
+
+// --- stated: a field that has no default ------------------------------------------------------------------------------------------
+
+static_assert(!std::is_default_constructible_v<sw::stated<int>> && std::is_convertible_v<int, sw::stated<int>> &&
+              std::is_convertible_v<sw::stated<int>, int> && !std::is_convertible_v<const char*, sw::stated<int>>);
+static_assert(sw::stated<int>(3) == 3 && sw::stated<int>(3).value == 3 && sw::stated<bool>(false).value == false);
+
 // --- launching: who goes out with whom ---------------------------------------------------------------------------------------
 
 // Updates write apart from each other, casts of parameters do, and sums may add earlier ones' results in their order.

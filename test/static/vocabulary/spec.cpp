@@ -261,6 +261,24 @@ static_assert([] {
   return s == two_sizes;
 }());
 
+// --- extents whose bytes would not be counted in 64 bits ------------------------------------------------------------------------
+
+template <std::size_t N>
+constexpr bool too_many(const std::int64_t (&extents)[N]) {
+  return sw::too_large(extents, static_cast<int>(N));
+}
+constexpr std::int64_t half = std::int64_t{1} << 28, limit = std::int64_t{1} << 57;
+static_assert(!too_many({limit}) && too_many({limit + 1}) && !too_many({half, 2 * half}) && too_many({half, 2 * half, 2}));
+static_assert(!too_many({half, 1, 2 * half, 1}) && too_many({half, half, 3}) && !too_many({half, half, 2}));
+static_assert(!too_many({0, half}) && !too_many({half, 2 * half, 0}) && !sw::too_large(nullptr, 0));
+// A run-time extent counts as its bound; what is no spelling of one is refused.
+static_assert(!too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 17}) && too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 18}));
+static_assert(too_many({-(sw::max_dyn_extent << 5) - 1}));
+
+// The type of a spec, by the class that stands behind the alias.
+static_assert(std::is_same_v<sw::operand_of<mixed>::type, sw::operand_t<mixed>> && sw::operand_of<mixed>::axes == 3 &&
+              std::is_same_v<sw::operand_of<batch>::type, sw::operand<float, sw::shape<sw::dyn<8>, 4>, sw::shard<0>>>);
+
 // The greatest common divisor, by trial; gcd(n, 0) is n.
 constexpr bool divides_most() {
   for (std::int64_t a = 0; a <= 40; ++a)

@@ -52,7 +52,12 @@ TEST_CASE("spmd passes: test_inductor") {
   const auto& plain = fused::program;
   const auto& g = phases::main::program;
   CHECK(is_partition(plain, 10));
-  CHECK(sw::supported_subgraphs(plain).operations[0] == 16);
+  const sw::partition<std::remove_cvref_t<decltype(plain)>::node_capacity> parts = sw::supported_subgraphs(plain);
+  CHECK(parts.count == 1);
+  CHECK(parts.operations[0] == 16);
+  int within = 0;
+  for (int i = 0; i < plain.node_count; ++i) within += parts.of[i] == 0 ? 1 : 0;
+  CHECK(within == 16);
   CHECK(sw::supported_subgraphs(plain, 17).count == 0);  // one kernel too few: left alone
   CHECK(runs_of_calls(g) == std::vector<int>{1});
   CHECK(sw::unit_count(phases::setup::program) == 0);
