@@ -73,7 +73,8 @@ TEST_CASE("a rank that returned is told by a type of its own, with its number") 
     CHECK(seen >= 1);
   }
   // and nobody waits: no more is said
-  CHECK(std::string(sw::rank_returned(2).what()).find("shardwise: rank 2 has returned while another one waits for it; ") == 0);
+  CHECK(std::string(sw::rank_returned(2).what()).find("shardwise: rank 2 has returned while another one waits for it; ") ==
+        0);
 }
 
 TEST_CASE("a rank that returns before a comparison is named") {

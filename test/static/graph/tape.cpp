@@ -95,7 +95,8 @@ constexpr made part(int from, std::int64_t start, std::int64_t length) {
   return m;
 }
 constexpr made middle = part(0, 2, 3);
-static_assert(!middle.error && middle.g.node_count == 2 && middle.g.nodes[1].op == op_code::slice && middle.g.nodes[1].in[0] == 0);
+static_assert(!middle.error && middle.g.node_count == 2 && middle.g.nodes[1].op == op_code::slice &&
+              middle.g.nodes[1].in[0] == 0);
 static_assert(sw::attributes_of<sw::slice_attributes>(middle.g.nodes[1].a).dim == 1 &&
               sw::attributes_of<sw::slice_attributes>(middle.g.nodes[1].a).start == 2);
 static_assert(middle.g.spec_of(1).rank == 2 && middle.g.spec_of(1).extent[0] == 4 && middle.g.spec_of(1).extent[1] == 3 &&

@@ -52,8 +52,7 @@ static_assert([] {
   }
   return r.has_cotangent[0];
 }());
-static_assert(laws::on_two_axes<summed, 3>::mesh.count() == 6 &&
-              laws::on_two_axes<summed, 3>::count > 0 &&
+static_assert(laws::on_two_axes<summed, 3>::mesh.count() == 6 && laws::on_two_axes<summed, 3>::count > 0 &&
               laws::on_two_axes<summed, 3>::count <= laws::on_one_axis<summed, 2>::count);
 static_assert(laws::proof<summed::operation, 2, summed, 0, laws::failure::none>::count == 1);
 static_assert(laws::holds_case<summed> == laws::one_device<summed>::count + laws::on_one_axis<summed, 2>::count +

@@ -11,7 +11,8 @@ using laws::modp;
 // a * inverse(a) == 1 for every a that is not 0, and it is the only such number below the modulus; of 0 it is 0.
 constexpr bool inverts(std::uint64_t a) {
   const modp x = laws::reduced_to(a), i = laws::inverse(x);
-  return laws::number(i) < laws::modulus && laws::inverse(i) == x && (a % laws::modulus == 0 ? i == modp(0) : x * i == modp(1));
+  return laws::number(i) < laws::modulus && laws::inverse(i) == x &&
+         (a % laws::modulus == 0 ? i == modp(0) : x * i == modp(1));
 }
 constexpr bool inverts_many() {
   for (std::uint64_t a = 0; a < 40; ++a)
@@ -29,7 +30,8 @@ constexpr bool scrambles() {
     if (h >= laws::modulus || h != laws::scramble(x, 3) || h == laws::scramble(x, 4)) return false;
     for (std::uint64_t y = 0; y < x; ++y) {
       const modp a = laws::reduced_to(h), b = laws::reduced_to(laws::scramble(y, 3));
-      if (a == b || a + b == laws::reduced_to(laws::scramble(x + y, 3)) || a * b == laws::reduced_to(laws::scramble(x * y, 3)))
+      if (a == b || a + b == laws::reduced_to(laws::scramble(x + y, 3)) ||
+          a * b == laws::reduced_to(laws::scramble(x * y, 3)))
         return false;
     }
   }

@@ -79,8 +79,8 @@ static_assert(run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), -1)
 static_assert(run(two(op_code::mul), sw::shard_value(0), sw::shard_value(1), -1) == failure::not_admitted &&
               run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), 0) == failure::value &&
               run(two(op_code::mul), sw::shard_value(0), sw::shard_value(0), 1) == failure::adjoint_value);
-static_assert(run(laws::apply(op_code::mul, {tensor_of({9, 9}), tensor_of({9, 9})}), sw::replicate_value(), sw::replicate_value(),
-                  -1) == failure::too_large);
+static_assert(run(laws::apply(op_code::mul, {tensor_of({9, 9}), tensor_of({9, 9})}), sw::replicate_value(),
+                  sw::replicate_value(), -1) == failure::too_large);
 
 // --- kernels without one of their results -----------------------------------------------------------------------------------------
 

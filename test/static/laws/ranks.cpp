@@ -16,7 +16,8 @@ constexpr modp of(std::uint64_t n) { return laws::reduced_to(n); }
 // --- what two parts make ---------------------------------------------------------------------------------------------------------
 
 using math = sw::host::math<modp>;
-static_assert(laws::combine(reduction::sum, of(5), of(7)) == of(12) && laws::combine(reduction::avg, of(5), of(7)) == of(12) &&
+static_assert(laws::combine(reduction::sum, of(5), of(7)) == of(12) &&
+              laws::combine(reduction::avg, of(5), of(7)) == of(12) &&
               laws::combine(reduction::product, of(5), of(7)) == of(35));
 // In the order of the proofs, which is not that of numbers.
 constexpr bool chooses(modp a, modp b) {
@@ -24,7 +25,8 @@ constexpr bool chooses(modp a, modp b) {
   return laws::combine(reduction::max, a, b) == more && laws::combine(reduction::max, b, a) == more &&
          laws::combine(reduction::min, a, b) == less && laws::combine(reduction::min, b, a) == less;
 }
-static_assert(chooses(of(5), of(7)) && chooses(of(7), of(2000000000)) && chooses(of(44488), of(44489)) && chooses(of(3), of(3)));
+static_assert(chooses(of(5), of(7)) && chooses(of(7), of(2000000000)) && chooses(of(44488), of(44489)) &&
+              chooses(of(3), of(3)));
 
 // --- a tensor of 5 by 3 on two axes of 2 and 3 ranks -----------------------------------------------------------------------------
 
@@ -61,9 +63,15 @@ constexpr failure found(const sw::spec& s, Change change) {
   return laws::compare(x, s, mesh, whole.element, failure::value);
 }
 constexpr auto unchanged = [](laws::cell*) {};
-constexpr sw::placement kinds[] = {R, U, sw::shard_value(0), sw::shard_value(1), sw::partial_value(),
-                                   sw::partial_value(reduction::avg), sw::partial_value(reduction::product),
-                                   sw::partial_value(reduction::max), sw::partial_value(reduction::min)};
+constexpr sw::placement kinds[] = {R,
+                                   U,
+                                   sw::shard_value(0),
+                                   sw::shard_value(1),
+                                   sw::partial_value(),
+                                   sw::partial_value(reduction::avg),
+                                   sw::partial_value(reduction::product),
+                                   sw::partial_value(reduction::max),
+                                   sw::partial_value(reduction::min)};
 // Whatever the placements, if reductions are not mixed.
 constexpr bool all_are_given() {
   for (const sw::placement first : kinds)
@@ -116,8 +124,8 @@ constexpr bool all_move(sw::placement other, int axis) {
       const bool mixed = from.is_partial() && other.is_partial() && from.op != other.op;
       const bool twice = other.is_shard() && (from.is_shard(other.dim) || to.is_shard(other.dim));  // split in two orders
       if (mixed || twice || from.is_whole()) continue;  // of a whole tensor nothing is sent
-      if ((axis == 0 ? moved(placed(from, other), placed(to, other), 0) : moved(placed(other, from), placed(other, to), 1)) !=
-          failure::none)
+      if ((axis == 0 ? moved(placed(from, other), placed(to, other), 0)
+                     : moved(placed(other, from), placed(other, to), 1)) != failure::none)
         return false;
     }
   return true;

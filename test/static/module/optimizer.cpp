@@ -32,10 +32,10 @@ constexpr bool law() {
   const sw::placement kinds[] = {R, U, P, sw::shard_value(0), sw::shard_value(1), sw::shard_value(1, 2)};
   for (const sw::placement p : kinds)
     for (const sw::placement g : kinds) {
-      const problem want = g == P                                      ? problem::gradient_unreduced
+      const problem want = g == P         ? problem::gradient_unreduced
                            : p.is_shard() ? (g == p ? problem::none : problem::gradient_placement)
-                           : g.is_shard()                               ? problem::gradient_placement
-                                                                        : problem::none;
+                           : g.is_shard() ? problem::gradient_placement
+                                          : problem::none;
       for (int a = 0; a < 2; ++a)
         if (!finds(a == 0 ? placed(p, R) : placed(R, p), a == 0 ? placed(g, R) : placed(R, g), want,
                    want == problem::none ? -1 : a))

@@ -22,6 +22,7 @@ static_assert(&both.get<"loss">() == &std::get<0>(both.all).value && &both.get<"
 using names = decltype(both)::names;
 static_assert(names::count == 2 && names::find("loss") == 0 && names::find("hits") == 1 && names::find("hit") == -1);
 static_assert(names::name(0) == "loss" && names::name(1) == "hits" && names::name(2).empty() && names::distinct());
-static_assert(!sw::named_outputs<sw::named_output<"a", loss>, sw::named_output<"b", loss>, sw::named_output<"a", hits>>::names::distinct());
+static_assert(!sw::named_outputs<sw::named_output<"a", loss>, sw::named_output<"b", loss>,
+                                 sw::named_output<"a", hits>>::names::distinct());
 
 }  // namespace

@@ -272,7 +272,8 @@ static_assert(!too_many({limit}) && too_many({limit + 1}) && !too_many({half, 2 
 static_assert(!too_many({half, 1, 2 * half, 1}) && too_many({half, half, 3}) && !too_many({half, half, 2}));
 static_assert(!too_many({0, half}) && !too_many({half, 2 * half, 0}) && !sw::too_large(nullptr, 0));
 // A run-time extent counts as its bound; what is no spelling of one is refused.
-static_assert(!too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 17}) && too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 18}));
+static_assert(!too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 17}) &&
+              too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 18}));
 static_assert(too_many({-(sw::max_dyn_extent << 5) - 1}));
 
 // The type of a spec, by the class that stands behind the alias.

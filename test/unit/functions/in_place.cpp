@@ -47,12 +47,14 @@ numbers running(const numbers& x, bool end) {
   return r;
 }
 
-#define SHARDWISE_TEST_WRITES(name, call, want)                                                  \
-  struct name {                                                                                  \
-    constexpr auto operator()(const auto& h, [[maybe_unused]] const auto& y) const { return call; } \
-    static numbers values(const numbers& given, const numbers& row) {                            \
-      return elementwise(given, row, []([[maybe_unused]] double x, [[maybe_unused]] double b, [[maybe_unused]] int right) { return want; }); \
-    }                                                                                            \
+#define SHARDWISE_TEST_WRITES(name, call, want)                                                                             \
+  struct name {                                                                                                             \
+    constexpr auto operator()(const auto& h, [[maybe_unused]] const auto& y) const { return call; }                         \
+    static numbers values(const numbers& given, const numbers& row) {                                                       \
+      return elementwise(given, row, []([[maybe_unused]] double x, [[maybe_unused]] double b, [[maybe_unused]] int right) { \
+        return want;                                                                                                        \
+      });                                                                                                                   \
+    }                                                                                                                       \
   };
 SHARDWISE_TEST_WRITES(minus, sw::sub_(h, y), x - b)
 SHARDWISE_TEST_WRITES(minus_number, sw::sub_(h, 0.75), x - 0.75)
@@ -133,7 +135,8 @@ void check() {
       const numbers got = values_of(tensor.to_local());
       INFO("result ", k);
       REQUIRE(got.size() == want[k].size());
-      for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - want[k][i]) <= 1e-15 * (1 + std::abs(want[k][i])));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(std::abs(got[i] - want[k][i]) <= 1e-15 * (1 + std::abs(want[k][i])));
       ++k;
     };
     std::apply([&](const auto&... tensor) { (compare(tensor), ...); }, have);

@@ -86,7 +86,8 @@ struct moved : G {
 struct scheduled : G {
   using applied = sw::passes_list<sw::schedule_comm_wait>;
 };
-static_assert(refused<own_waits, scheduled, order::twice> && refused<sw::schedule_comm_wait, after<own_waits>, order::twice>);
+static_assert(refused<own_waits, scheduled, order::twice> &&
+              refused<sw::schedule_comm_wait, after<own_waits>, order::twice>);
 static_assert(refused<own_waits, moved, order::must_precede<move>> &&
               refused<sw::schedule_comm_wait, moved, order::must_precede<move>>);
 static_assert(sw::can_apply<p1, moved> && sw::can_apply<own_waits, G>);

@@ -41,10 +41,12 @@ template <class Values, class Indices>
 struct parts_of<sw::ranked<Values, Indices>> {
   static constexpr sw::dtype values = Values::sp.type, indices = Indices::sp.type;
   static constexpr std::int64_t count = Values::sp.extent[2];
-  static constexpr bool alike = Values::sp.rank == 3 && Indices::sp.extent[2] == count && Values::sp.place[0] == Indices::sp.place[0];
+  static constexpr bool alike =
+      Values::sp.rank == 3 && Indices::sp.extent[2] == count && Values::sp.place[0] == Indices::sp.place[0];
 };
 using largest = parts_of<decltype(sw::topk<2>(x{}))>;
-static_assert(largest::values == sw::dtype::f64 && largest::indices == sw::dtype::i32 && largest::count == 2 && largest::alike);
+static_assert(largest::values == sw::dtype::f64 && largest::indices == sw::dtype::i32 && largest::count == 2 &&
+              largest::alike);
 static_assert(parts_of<decltype(sw::sort(x{}))>::count == 3 && parts_of<decltype(sw::sort(x{}))>::alike);
 static_assert([] {
   const auto [values, indices] = sw::ranked<int, long>{3, 7};

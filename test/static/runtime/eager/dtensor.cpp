@@ -28,7 +28,7 @@ struct one : sw::module<one<Bound>, Bound> {
 using bound = sw::bind_eager<one, sw::plan<sw::at<"fc", sw::colwise<tp>>>, mesh, double, sw::fake_rank<mesh>>;
 static_assert(std::is_base_of_v<sw::eager_context<mesh, sw::dtype::f64, sw::fake_rank<mesh>>, bound::bound::context>);
 using weight = std::remove_cvref_t<decltype(bound{}.fc.weight)>;
-static_assert(std::is_base_of_v<sw::dtensor<weight::sp, mesh, sw::fake_rank<mesh>>, weight> && weight::sp.place[0].is_shard(0) &&
-              weight::sp.type == sw::dtype::f64);
+static_assert(std::is_base_of_v<sw::dtensor<weight::sp, mesh, sw::fake_rank<mesh>>, weight> &&
+              weight::sp.place[0].is_shard(0) && weight::sp.type == sw::dtype::f64);
 
 }  // namespace

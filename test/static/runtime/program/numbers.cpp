@@ -14,8 +14,8 @@ constexpr bool same(const sw::runtime::step_env& a, const sw::runtime::step_env&
   const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };  // what is unset is no number
   using env = sw::runtime::step_env;
   bool all = a.seed == b.seed && a.step == b.step;
-  for (const auto number : {&env::lr, &env::beta1, &env::beta2, &env::eps, &env::momentum, &env::dampening, &env::weight_decay,
-                            &env::max_norm, &env::clip_value})
+  for (const auto number : {&env::lr, &env::beta1, &env::beta2, &env::eps, &env::momentum, &env::dampening,
+                            &env::weight_decay, &env::max_norm, &env::clip_value})
     all = all && bits(a.*number) == bits(b.*number);
   return all;
 }

@@ -69,7 +69,8 @@ TEST_CASE("safetensors: an element type has one name, and a tensor to write is i
   for (int k = 0; k < static_cast<int>(sw::dtypes); ++k) {
     const sw::dtype t = static_cast<sw::dtype>(k);
     CHECK(sw::storage::bits_of_type(sw::safetensors_type(t)) == 8 * sw::size_of(t));
-    for (int j = 0; j < k; ++j) CHECK(std::string(sw::safetensors_type(static_cast<sw::dtype>(j))) != sw::safetensors_type(t));
+    for (int j = 0; j < k; ++j)
+      CHECK(std::string(sw::safetensors_type(static_cast<sw::dtype>(j))) != sw::safetensors_type(t));
   }
   CHECK(std::string(sw::safetensors_type(sw::dtype::f32)) == "F32");
   CHECK(std::string(sw::safetensors_type(sw::dtype::bf16)) == "BF16");
