@@ -277,8 +277,13 @@ static_assert(!too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 17}) &&
 static_assert(too_many({-(sw::max_dyn_extent << 5) - 1}));
 
 // The type of a spec, by the class that stands behind the alias.
-static_assert(std::is_same_v<sw::operand_of<mixed>::type, sw::operand_t<mixed>> && sw::operand_of<mixed>::axes == 3 &&
-              std::is_same_v<sw::operand_of<batch>::type, sw::operand<float, sw::shape<sw::dyn<8>, 4>, sw::shard<0>>>);
+template <sw::spec S, class Written>
+constexpr bool has_type() {  // a function: nvcc cannot write such a class into host code
+  return std::is_same_v<typename sw::operand_of<S>::type, Written> && std::is_same_v<sw::operand_t<S>, Written> &&
+         sw::operand_of<S>::axes == S.axes;
+}
+static_assert(has_type<batch, sw::operand<float, sw::shape<sw::dyn<8>, 4>, sw::shard<0>>>());
+static_assert(has_type<mixed, sw::operand<float, sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>());
 
 // The greatest common divisor, by trial; gcd(n, 0) is n.
 constexpr bool divides_most() {

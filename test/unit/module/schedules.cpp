@@ -43,9 +43,9 @@ TEST_CASE("schedules: rates after each number of updates") {
 
 // What was checked while compiling is the schedule itself.
 template <auto S>
-constexpr bool is_checked = std::is_same_v<decltype(sw::checked_schedule<S>::value), const decltype(S)> &&
-                            sw::checked_schedule<S>::value.mistake() == nullptr &&
-                            sw::checked_schedule<S>::value.steps == sw::schedule_of<S>.steps;
+constexpr bool is_checked =
+    std::is_same_v<decltype(sw::checked_schedule<S>::value), const decltype(S)> &&
+    sw::checked_schedule<S>::value.mistake() == nullptr && sw::checked_schedule<S>::value.steps == sw::schedule_of<S>.steps;
 static_assert(is_checked<sw::cosine_schedule{.from = 3e-4, .to = 3e-5, .steps = 900}> &&
               sw::checked_schedule<sw::linear_schedule{.from = 0.1, .to = 0.7, .steps = 6}>::value.steps == 6);
 
