@@ -21,7 +21,8 @@ add_test(NAME "docs: code that does not compile is found" COMMAND ${docs_blocks}
 
 set(docs_reference ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/reference.py)
 add_test(NAME "docs: a reference is made of the headers" COMMAND ${docs_reference} ${CMAKE_CURRENT_BINARY_DIR}/reference.md)
-add_test(NAME "docs: a name that a reference has lost is found" COMMAND ${docs_reference} --selftest)
+add_test(NAME "docs: every public name is in a test" COMMAND ${docs_reference} --tested)
+add_test(NAME "docs: a name that a reference or the tests have lost is found" COMMAND ${docs_reference} --selftest)
 
 # Debian's own interpreter, which its package of Markdown serves; where there is none, the one that builds.
 find_program(system_python python3 PATHS /usr/bin NO_DEFAULT_PATH)
@@ -45,7 +46,8 @@ add_test(NAME "docs: the course is twelve examples" COMMAND ${docs_course})
 add_test(NAME "docs: an example that prints something else is found" COMMAND ${docs_course} --selftest)
 set_tests_properties("docs: the index of errors is up to date" "docs: an index that is stale is found"
                      "docs: code compiles, quotes are what is quoted" "docs: code that does not compile is found"
-                     "docs: a reference is made of the headers" "docs: a name that a reference has lost is found"
+                     "docs: a reference is made of the headers" "docs: every public name is in a test"
+                     "docs: a name that a reference or the tests have lost is found"
                      "docs: the course is twelve examples" "docs: an example that prints something else is found"
                      PROPERTIES LABELS docs TIMEOUT 600)
 

@@ -5,6 +5,7 @@ the members of classes likewise. It is written where it is wanted and not kept, 
 
     test/reference.py build/reference.md
     test/reference.py --name redistribute        what the headers say of one name
+    test/reference.py --tested                   fails with the names that no source of test/ or examples/ writes
 """
 
 import argparse
@@ -17,6 +18,7 @@ TEST = pathlib.Path(__file__).resolve().parent
 ROOT = TEST.parent
 sys.path.insert(0, str(TEST))
 import levels  # noqa: E402  how declarations at namespace scope are found
+import source_text  # noqa: E402
 
 # (title, patterns below include/shardwise/), in the order of the reference
 PARTS = [
@@ -33,12 +35,15 @@ PARTS = [
     ("Operations of one's own", ["propagation/operation.hpp", "graph/tape.hpp", "runtime/host/custom.hpp"]),
     ("Proofs", ["laws/*.hpp"]),
 ]
-PUBLIC = re.compile(r"^shardwise(::(init|laws|kept|operations|autodiff|rank_member|program_member|pass_order))?$")
+INNER = ("init", "laws", "kept", "operations", "autodiff", "rank_member", "program_member", "pass_order")
+PUBLIC = re.compile(rf"^shardwise(::({'|'.join(INNER)}))?$")
 ACCESS = re.compile(r"\b(public|private|protected)\s*:(?!:)")
 ALIAS = re.compile(r"^using (\w+)\s*=")
 VALUE = re.compile(r"^(?:inline )?(?:static )?constexpr [\w:<>, ]+? (\w+)\s*(?:=|\{|$)")
 AFTER_CONDITION = re.compile(r"\)\s*(?:constexpr|inline|auto|void)\s+(?:auto\s+|void\s+|[\w:]+\s+)?(\w+)\s*\(")  # a function's name behind requires(...)
-INHERITED = re.compile(r"\bclass (executor_base|held_blocks|gradient_sums)\b")  # whose members are an executor's
+BASES = ("executor_base", "held_blocks", "gradient_sums")  # whose members are an executor's: users and tests write an executor's name
+INHERITED = re.compile(rf"\bclass ({'|'.join(BASES)})\b")
+SOURCES = (".cpp", ".hpp", ".cu", ".cuh", ".def", ".h")
 LEAST_NAMES = 400  # a reference with fewer has lost a part of the headers
 
 
@@ -173,6 +178,33 @@ def reference(include):
     return "\n".join(out) + "\n", names
 
 
+def names_written(folders):
+    """The names that sources below these folders write behind a public namespace, or behind `custom`, where functions made of lists
+    have their operations: sw::relu, laws::holds, whatever a source calls that namespace. Comments, strings and includes write nothing."""
+    spaces, names = {"shardwise", "custom", *INNER}, set()
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.suffix not in SOURCES or not path.is_file():
+                continue
+            text = re.sub(r"^[ \t]*#[ \t]*include[^\n]*", "", path.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
+            tokens = [token for token in source_text.tokens(text) if not token.startswith(("//", "/*"))]
+            own = {alias for keyword, alias, sign, *path_to in zip(tokens, tokens[1:], tokens[2:], *(tokens[k:] for k in range(3, 8)))
+                   if (keyword, sign) == ("namespace", "=") and ";" in path_to and path_to[path_to.index(";") - 1] in spaces}
+            own |= {"sw"} | spaces  # sw: also where a header of test/support/ says so
+            names |= {name for space, mark, name in zip(tokens, tokens[1:], tokens[2:]) if mark == "::" and space in own}
+    return names
+
+
+def untested(include, folders):
+    """[(name, header)] of the reference's names that no source writes."""
+    written, found = names_written(folders), []
+    for _, headers in parts(include):
+        for header, _, entries in headers:
+            told = {group[0][0] for group in groups(entries)} | {entry[0] for entry in entries if "graph/functions/" in header}
+            found += [(name, header) for name in sorted(told - written - set(BASES))]
+    return found
+
+
 def selftest():
     wrong = []
     with tempfile.TemporaryDirectory(prefix="shardwise-reference-") as folder:
@@ -192,6 +224,20 @@ def selftest():
         for part in ("Hidden", "secret"):
             if part in text:
                 wrong.append(f"{part!r} is there")
+        base = include / "shardwise/runtime/executor/executor_base.hpp"
+        base.parent.mkdir(parents=True)
+        base.write_text("// SPDX\n// The base.\n#pragma once\n\nnamespace shardwise::inline v0_1::runtime {\n// A base.\nclass executor_base {\n public:\n  // Runs.\n  void run();\n};\n}\n")
+        tests = pathlib.Path(folder) / "test"
+        (tests / "unit").mkdir(parents=True)
+        (tests / "unit/one.cpp").write_text('#include <shardwise/seen/each.hpp>\n// thing\nconst char* text = "thing"; /* seen\n each */\nconst char* raw = R"(listed)";\n'
+                                            "int a = sw::first(1) + sw::unsaid<int>(2) - sw::seen_too + seen(each, own::thing);\n")
+        (tests / "notes.md").write_text("thing seen each listed\n")
+        (tests / "unit/two.cu").write_text("#define CALL(x) sw::listed(x)\n")
+        if untested(include, [tests]) != [(name, "shardwise/graph/functions/one.hpp") for name in ("each", "seen", "thing")]:
+            wrong.append(f"untested {untested(include, [tests])}")
+        (tests / "unit/three.hpp").write_text("namespace all = ::shardwise;\nusing own = all::thing; auto x = shardwise::seen(sw::each());\n")
+        if untested(include, [tests]):
+            wrong.append(f"untested, though written: {untested(include, [tests])}")
     print(f"reference selftest: {len(wrong)} wrong {wrong}")
     return 1 if wrong else 0
 
@@ -200,10 +246,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=pathlib.Path)
     parser.add_argument("--name")
+    parser.add_argument("--tested", action="store_true")
     parser.add_argument("--selftest", action="store_true")
     options = parser.parse_args()
     if options.selftest:
         return selftest()
+    if options.tested:
+        missing = untested(ROOT / "include", [TEST, ROOT / "examples"])
+        for name, header in missing:
+            print(f"reference: {name} ({header}) is public, and no source of test/ or examples/ writes it; write a test of it where test/ mirrors that header, or move it into `detail`")
+        print(f"reference: {len(missing)} names without a test")
+        return 1 if missing else 0
     text, names = reference(ROOT / "include")
     if options.name:
         found = re.findall(rf"^#### {re.escape(options.name)}\n.*?(?=^#)", text + "#", re.MULTILINE | re.DOTALL)

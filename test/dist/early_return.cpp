@@ -51,6 +51,32 @@ TEST_CASE("a rank that returns before a barrier is named") {
   }
 }
 
+// Which exceptions: the launch throws the sentence of one that waited, with the number of the rank that it waited for.
+TEST_CASE("a rank that returned is told by a type of its own, with its number") {
+  for (int gone = 0; gone < 4; ++gone) {
+    int told = -1;
+    std::atomic<int> seen{0};
+    try {
+      sw::launch<mesh>([&](auto& rank) {
+        if (rank.index() == gone) return;
+        try {
+          rank.barrier();
+        } catch (const sw::rank_returned& e) {
+          if (e.rank == gone) ++seen;
+          throw;
+        }
+      });
+    } catch (const sw::rank_returned& e) {
+      told = e.rank;
+    }
+    CHECK(told == gone);
+    CHECK(seen >= 1);
+  }
+  // and nobody waits: no more is said
+  CHECK(std::string(sw::rank_returned(2).what()).find("shardwise: rank 2 has returned while another one waits for it; ") ==
+        0);
+}
+
 TEST_CASE("a rank that returns before a comparison is named") {
   for (int gone = 0; gone < 4; ++gone)
     CHECK(says(message_of<mesh>([&](auto& rank) {

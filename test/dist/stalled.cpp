@@ -8,6 +8,7 @@
 
 #include <launch_message.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <gpt.hpp>
 #include <stdexcept>
@@ -110,6 +111,34 @@ TEST_CASE("a rank that does not come in time is named, and ranks that only need 
     }
   });
   CHECK(steps == "no exception");
+}
+
+// Who stalls is told apart from who failed: the launch throws rank_stalled, and ranks are let go by rank_failed.
+TEST_CASE("a stalled launch throws an exception of its own, ranks see another one") {
+  std::atomic<int> failed{0}, others{0};
+  bool stalled = false;
+  try {
+    sw::launch<mesh>([&](auto& rank) {
+      try {
+        executor_of<decltype(rank)> ex(rank);
+        ex.initialise(1);
+        feed(ex, 1);
+        if (rank.index() == 1) rank.barrier();
+        else ex.run(environment(1));
+      } catch (const sw::rank_failed&) {
+        ++failed;
+        throw;
+      } catch (...) {
+        ++others;
+        throw;
+      }
+    });
+  } catch (const sw::rank_stalled& e) {
+    stalled = has(e.what(), "shardwise: all ranks wait for each other: ");
+  }
+  CHECK(stalled);
+  CHECK(failed == mesh::size);
+  CHECK(others == 0);
 }
 
 TEST_CASE("no time-out: ranks wait as long as it takes") {

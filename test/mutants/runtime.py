@@ -352,6 +352,12 @@ MUTANTS = [
     ("full output: of a view as many elements are read as it has", "runtime/executor/executor.hpp", "first + layout_of(id).span()", "first + layout_of(id).numel()",
      ("dist/full_output.cpp",)),
     ("full output: every block lies as this rank's own does", EXECUTORS, "whole.data(), *p.how)", "whole.data(), l)", ("dist/full_output.cpp",)),
+    ("in place: a number is taken away with the wrong sign", "graph/functions/mutating_functions.hpp", "SHARDWISE_X(sub, -)", "SHARDWISE_X(sub, +)",
+     ("unit/functions/in_place.cpp",)),
+    ("in place: the other triangle stays", "graph/functions/mutating_functions.hpp", "written(a, tril<Diagonal>(a))", "written(a, triu<Diagonal>(a))",
+     ("unit/functions/in_place.cpp",)),
+    ("flat parts: a rank's block begins where the parameter does", "vocabulary/flat_part.hpp", "lo - block.begin}", "lo - part.begin}",
+     ("static/vocabulary/flat_group.cpp",)),
     ("full output: summands are taken for the tensor", EXECUTORS, "if (image().spec_of(id).place[a].is_partial())", "if (false)",
      ("dist/full_output.cpp",)),
 ]

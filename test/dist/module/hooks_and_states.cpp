@@ -63,6 +63,7 @@ static_assert(sw::trace_counts_of<compiled_plus_one>.frames == 1);
 static_assert(sw::trace_counts_of<compiled_plus_one>.ops == 1);
 static_assert(sw::trace_counts_of<compiled_plus_one>.graphs == 1);
 static_assert(sw::trace_counts_of<compiled_plus_one>.opaque_calls == 0);
+static_assert(std::is_same_v<decltype(sw::trace_counts_of<compiled_plus_one>), const sw::trace_counts>);
 
 // The states of a module's call, its root's and of a name that nobody has, as the four hooks see them.
 template <class Plan>

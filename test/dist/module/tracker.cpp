@@ -95,6 +95,25 @@ constexpr seen bar_events[] = {
 };
 static_assert(log_of<bar>.is(bar_events));
 
+// Forward events stand in order before nodes of the forward pass, then the reverse sweep's, each pair around its nodes; what is of no
+// module has scope -1.
+constexpr bool in_order() {
+  int at = 0, open = 0;
+  bool backward = false;
+  for (const sw::module_event& e : bar::events) {
+    using kind = sw::module_event_kind;
+    if (e.at < at || e.again) return false;
+    at = e.at;
+    if (e.kind == kind::begin_backward) backward = true;
+    open += e.kind == kind::pre_forward ? 1 : e.kind == kind::post_forward ? -1 : 0;
+    const bool of_module = e.kind != kind::begin_backward && e.kind != kind::end_backward;
+    if (of_module != (e.scope >= 0) || (backward && open != 0)) return false;
+    if ((e.kind == kind::pre_backward || e.kind == kind::post_backward) && !backward) return false;
+  }
+  return backward && bar::events.count == 10 && sw::module_event{}.scope == -1;
+}
+static_assert(in_order());
+
 // The model ends when its forward has.
 constexpr seen gone_events[] = {
     {"pre_fw", "Bar", true, false},  {"pre_fw", "Bar.foo", true, false}, {"post_fw", "Bar.foo", true, false},

@@ -40,6 +40,24 @@ static_assert(finds<on_rows<laws::customs<sums::wrong_transpose, sums::running>>
 static_assert(finds<on_rows<laws::customs<sums::wrong_adjoint>>>(laws::failure::kernel_unknown));  // running is not named
 static_assert(!finds<on_rows<laws::customs<sums::running>>>(laws::failure::value));
 
+// The parts of a case: one device's values; each placement's proof by its number of ranks; on two axes pairs of what one axis takes.
+using summed = on_rows<laws::customs<sums::running>>;
+static_assert(laws::one_device<summed>::count == 1 && laws::one_device<summed>::value.wrong == laws::failure::none);
+static_assert([] {
+  const laws::reference& r = laws::one_device<summed>::value;
+  laws::modp sum{};
+  for (int i = 0; i < 15; ++i) {
+    sum = i % 3 == 0 ? r.leaves[0][i] : sum + r.leaves[0][i];
+    if (r.out[0][i] != sum) return false;
+  }
+  return r.has_cotangent[0];
+}());
+static_assert(laws::on_two_axes<summed, 3>::mesh.count() == 6 && laws::on_two_axes<summed, 3>::count > 0 &&
+              laws::on_two_axes<summed, 3>::count <= laws::on_one_axis<summed, 2>::count);
+static_assert(laws::proof<summed::operation, 2, summed, 0, laws::failure::none>::count == 1);
+static_assert(laws::holds_case<summed> == laws::one_device<summed>::count + laws::on_one_axis<summed, 2>::count +
+                                              laws::on_one_axis<summed, 3>::count + laws::on_two_axes<summed, 3>::count);
+
 // Linear in one operand alone: the adjoint is held against that one, and only against it.
 static_assert(laws::holds<laws::customs<quotients::quotient>, sw::shape<5, 3>, sw::shape<3>> > 8);
 template <class Customs>

@@ -153,6 +153,34 @@ struct task {
   using inputs = sw::inputs<sw::input_tensor<float, sw::shape<4, sizes::width>, sw::on<dp, sw::shard<0>>>>;
   constexpr auto operator()(const auto& m, const auto& x) const { return sw::sum(m(x)); }
 };
+// --- bindings: what a plan says differently is bound differently, all else shares one ----------------------------------------------
+
+#if !defined(__CUDACC__)  // nvcc cannot write a binding's state into host code
+using some_plan = sw::plan<sw::data_parallel<dp>, sw::at<"first", sw::colwise<tp, 1, sw::output<sw::replicate>>>>;
+using bound_model = sw::bind<model, some_plan, mesh>;
+template <class M>
+using bound_of = typename std::remove_cvref_t<M>::bound;
+template <class B>
+struct parts_of {};
+template <class Ctx, class Plan, auto State, class M>
+struct parts_of<sw::binding<Ctx, Plan, State, M>> {
+  using mesh_type = typename Ctx::mesh_type;
+  using plan_type = Plan;
+  using unbound_module = M;
+};
+using root = parts_of<bound_model::bound>;
+static_assert(std::is_same_v<root::mesh_type, mesh> && std::is_same_v<root::plan_type, some_plan> &&
+              std::is_same_v<root::unbound_module, model<>>);
+using first_of = bound_of<decltype(bound_model::first)>;
+using last_of = bound_of<decltype(bound_model::last)>;
+static_assert(std::is_same_v<parts_of<first_of>::unbound_module, parts_of<last_of>::unbound_module> &&
+              std::is_same_v<parts_of<first_of>::unbound_module, sw::linear<sizes::width, sizes::width>> &&
+              !std::is_same_v<first_of, last_of>);
+// Under a plan that says nothing of either they are one.
+using plain_model = sw::bind<model, sw::plan<sw::data_parallel<dp>>, mesh>;
+static_assert(std::is_same_v<decltype(plain_model::first), decltype(plain_model::last)>);
+#endif
+
 // equal members, equal blocks: each treated otherwise
 using plan = sw::plan<sw::data_parallel<dp>, sw::at<"first", sw::colwise<tp, 1, sw::output<sw::replicate>>>,
                       sw::at<"layers.1.inner.up", sw::colwise<tp>>, sw::at<"layers.1.inner.down", sw::rowwise<tp>>>;

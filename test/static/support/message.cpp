@@ -157,7 +157,12 @@ static_assert(says<problem::child_index, sw::member_named<"net1">, sw::given<1>,
 static_assert(
     says<problem::plan_path_unmatched, sw::plan_entry<sw::at<"net9", sw::colwise<tp>>>, sw::nearest<"net1", "net2", "">>(
         " Here: plan_entry: at<\"net9\", colwise<tp>>; nearest: \"net1\", \"net2\"."));
+static_assert(says<problem::child_index, sw::member_named<"net1">, sw::given_own_binding, sw::required<0>>(
+    " Here: member: \"net1\"; given: Bound, the module's own; required: 0."));
 #endif
+
+static_assert(says<problem::dyn_declared, sw::have<1>, sw::want<sw::max_dyn_extent>, sw::dyn_size<7>>(
+    " Here: bound: 1; largest bound: 281474976710655; size: 7."));
 
 // A type of any length is cut.
 template <int>

@@ -3,6 +3,7 @@
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/flat_group.hpp>
+#include <shardwise/vocabulary/flat_part.hpp>
 #include <shardwise/vocabulary/operand.hpp>
 
 namespace sw = shardwise;
@@ -150,5 +151,46 @@ constexpr bool refuses(int k, int ranks) {
 static_assert(refuses(3, 8) && refuses(0, 8) && refuses(-2, 8) && refuses(16, 8));
 struct eight : sw::axis<8> {};
 static_assert(sw::reshard_over<eight, 2>::value.groups == 4);
+
+// --- one flat parameter of a group ---------------------------------------------------------------------------------------
+
+// Every element of every parameter is in one rank's block alone, at the place where it lies in the flat parameter.
+template <int Count>
+constexpr bool runs_lawful(int ranks, const std::int64_t (&counts)[Count]) {
+  std::int64_t all = 0;
+  for (const std::int64_t n : counts) all += n;
+  const std::int64_t share = (all + ranks - 1) / ranks;  // the last ones' ends are zeros
+  std::int64_t begin = 0;
+  for (const std::int64_t n : counts) {
+    sw::flat_part part;
+    part.leaf = 0;
+    part.begin = begin;
+    part.count = n;
+    std::int64_t next = 0;  // of the parameter's elements: ranks hold them in order
+    for (int r = 0; r < ranks; ++r) {
+      const sw::interval block{share * r, share};
+      const sw::flat_run run = sw::run_within(part, block);
+      if (run.count < 0 || (run.count > 0 && run.first != next)) return false;
+      next += run.count;
+      for (std::int64_t i = 0; i < run.count; ++i)
+        if (begin + run.first + i != block.begin + run.at + i || run.at + i >= share || run.at < 0) return false;
+    }
+    if (next != n) return false;
+    begin += n;
+  }
+  return true;
+}
+constexpr std::int64_t counts[] = {5, 0, 1, 17, 3, 8, 2, 0, 29, 4};
+static_assert(runs_lawful(1, counts) && runs_lawful(2, counts) && runs_lawful(3, counts) && runs_lawful(4, counts) &&
+              runs_lawful(8, counts) && runs_lawful(69, counts) && runs_lawful(100, counts));
+// what is not within is nothing, also right at its ends
+constexpr bool no_run(std::int64_t begin, std::int64_t size) {
+  sw::flat_part part;
+  part.begin = 10;
+  part.count = 5;
+  const sw::flat_run run = sw::run_within(part, {begin, size});
+  return run.count == 0 && run.first == 0 && run.at == 0;
+}
+static_assert(no_run(0, 10) && no_run(15, 5) && no_run(12, 0) && !no_run(0, 11) && !no_run(14, 5));
 
 }  // namespace

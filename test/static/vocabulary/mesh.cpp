@@ -119,4 +119,10 @@ static_assert(
     std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, tp>>, sw::submesh<cube, dp, tp>>);
 static_assert(std::is_same_v<sw::concatenated<cube, cube>, cube>);
 
+// --- findings on a mesh ------------------------------------------------------------------------------------------------
+
+// No finding is no error, whatever else is told, on a mesh and on none; a finding is one, which is read only where it is raised.
+static_assert(sw::raise_finding<sw::finding{}, cube>::ok && sw::raise_finding<sw::finding{}, void, dp, tp>::ok);
+static_assert(sw::raise_finding<sw::finding{sw::problem::none, 0, 1, 2, 3, 4}, cube, dp>::ok);
+
 }  // namespace

@@ -88,4 +88,30 @@ static_assert(sw::partial_value() != sw::partial_value(reduction::max) && sw::re
 static_assert(sw::placement{} == sw::replicate_value());
 static_assert(std::has_unique_object_representations_v<sw::placement>);
 
+// a block as it is spelled: a number, or a product of run-time sizes; what the field does not hold is 0, no block
+constexpr bool spells(std::int64_t block, std::int32_t bound, unsigned sizes) {
+  const sw::placement p = sw::spelled_shard_value(2, block);
+  return p.is_shard(2) && p.block == bound && p.block_sizes == sizes &&
+         (sizes != 0 || bound == 0 || p == sw::shard_value(2, bound));
+}
+static_assert(spells(1, 1, 0) && spells(16, 16, 0) && spells(sw::max_block, sw::max_block, 0));
+static_assert(spells(sw::dyn<8>, 8, 1) && spells(sw::dyn<8, 3>, 8, 8) && spells(3 * sw::dyn<8>, 24, 1) &&
+              spells(sw::extent_product(sw::dyn<8>, sw::dyn<6, 2>), 48, 5));
+static_assert(spells(std::int64_t{sw::max_block} + 1, 0, 0) && spells(std::int64_t{1} << 40, 0, 0));
+
+// windows and readers keep each of their numbers apart
+constexpr bool holds_halo(sw::placement_kind kind, int dim, int step, int before, int behind, std::int64_t count) {
+  const sw::placement p = sw::halo_value(kind, dim, step, before, behind, count);
+  return p.kind == kind && p.overlaps(dim) && !p.is_shard() && p.factor == step && p.before() == before &&
+         p.behind() == behind && p.block == count && only_its_own(p);
+}
+static_assert(holds_halo(sw::placement_kind::windows, 2, 1, 1, 1, 9) &&
+              holds_halo(sw::placement_kind::windows, 3, 2, 0, 6, 1000) &&
+              holds_halo(sw::placement_kind::readers, 2, 3, 5, 0, 1) &&
+              holds_halo(sw::placement_kind::readers, 0, 1, 3, 2, 7));
+// before and behind may be negative: windows that begin behind their place
+static_assert(sw::halo_value(sw::placement_kind::windows, 2, 1, -1, 3, 9).before() == -1 &&
+              sw::halo_value(sw::placement_kind::windows, 2, 1, -1, 3, 9).behind() == 3 &&
+              sw::halo_value(sw::placement_kind::windows, 2, 1, 3, -2, 9).behind() == -2);
+
 }  // namespace

@@ -212,4 +212,90 @@ constexpr bool batch_is(std::int64_t n, std::int64_t first, std::int64_t second)
 }
 static_assert(batch_is(8, 4, 4) && batch_is(5, 3, 2) && batch_is(1, 1, 0));
 
+// A multiple of the product of bounds becomes that of the sizes; a size that is not given is its bound, and one that the number does
+// not scale with changes nothing.
+constexpr bool scales_with_sizes() {
+  constexpr sw::dyn_bounds bounds{{6, 1000, 5}};
+  for (unsigned sizes = 0; sizes < 8; ++sizes)
+    for (std::int64_t a = -1; a <= 6; ++a)
+      for (std::int64_t b = -1; b <= 5; ++b)
+        for (std::int64_t multiple = 0; multiple <= 3; ++multiple) {
+          std::int64_t want = multiple;
+          if (sizes & 1U) want *= a < 0 ? 6 : a;
+          if (sizes & 2U) want *= 7;
+          if (sizes & 4U) want *= b < 0 ? 5 : b;
+          const sw::run_sizes run(a, 7, b);
+          if (sw::number_at(multiple * sw::product_of(bounds, sizes), sizes, bounds, run) != want) return false;
+        }
+  return true;
+}
+static_assert(scales_with_sizes());
+
+// --- extents of one tensor given to another -----------------------------------------------------------------------------
+
+constexpr sw::spec two_sizes =
+    sw::spec_of<float, sw::shape<sw::dyn<8>, 4, sw::dyn<6, 1>>, sw::mesh<ax<2>>, sw::replicate>::value;
+// A dim that is copied has its sizes and their bounds; what it was before leaves its bounds behind until they are dropped.
+static_assert([] {
+  sw::spec s = two_sizes;
+  sw::copy_extent(s, 1, two_sizes, 2);
+  const bool copied = sw::same_extent(s, 1, two_sizes, 2) && sw::dyn_sizes(s, 1) == 2U && s.extent[1] == 6;
+  sw::copy_extent(s, 0, two_sizes, 1);
+  const bool made_static = !sw::is_dyn(s, 0) && s.extent[0] == 4 && s.dyn_bound == sw::dyn_bounds{{8, 6}};
+  sw::drop_bounds(s);
+  return copied && made_static && s.dyn_bound == sw::dyn_bounds{{0, 6}} && sw::dyn_sizes(s) == 2U;
+}());
+// From a tensor of a size that the other has not.
+static_assert([] {
+  sw::spec s = batch;
+  sw::copy_extent(s, 1, two_sizes, 2);
+  const bool both = s.dyn_bound == sw::dyn_bounds{{8, 6}} && sw::dyn_sizes(s) == 3U && s.extent[0] == 8 && s.extent[1] == 6;
+  sw::spec t = sw::spec_of<float, sw::shape<3, 4>, sw::mesh<ax<2>>, sw::shard<0>>::value;
+  sw::copy_extent(t, 0, batch, 1);
+  return both && t.extent[0] == 4 && t.dyn == 0 && t.dyn_bound == sw::dyn_bounds{};
+}());
+// Where every size is used, nothing is dropped.
+static_assert([] {
+  sw::spec s = two_sizes;
+  sw::drop_bounds(s);
+  return s == two_sizes;
+}());
+
+// --- extents whose bytes would not be counted in 64 bits ------------------------------------------------------------------------
+
+template <std::size_t N>
+constexpr bool too_many(const std::int64_t (&extents)[N]) {
+  return sw::too_large(extents, static_cast<int>(N));
+}
+constexpr std::int64_t half = std::int64_t{1} << 28, limit = std::int64_t{1} << 57;
+static_assert(!too_many({limit}) && too_many({limit + 1}) && !too_many({half, 2 * half}) && too_many({half, 2 * half, 2}));
+static_assert(!too_many({half, 1, 2 * half, 1}) && too_many({half, half, 3}) && !too_many({half, half, 2}));
+static_assert(!too_many({0, half}) && !too_many({half, 2 * half, 0}) && !sw::too_large(nullptr, 0));
+// A run-time extent counts as its bound; what is no spelling of one is refused.
+static_assert(!too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 17}) &&
+              too_many({sw::dyn<(std::int64_t{1} << 40)>, 1 << 18}));
+static_assert(too_many({-(sw::max_dyn_extent << 5) - 1}));
+
+// The type of a spec, by the class that stands behind the alias.
+template <sw::spec S, class Written>
+constexpr bool has_type() {  // a function: nvcc cannot write such a class into host code
+  return std::is_same_v<typename sw::operand_of<S>::type, Written> && std::is_same_v<sw::operand_t<S>, Written> &&
+         sw::operand_of<S>::axes == S.axes;
+}
+static_assert(has_type<batch, sw::operand<float, sw::shape<sw::dyn<8>, 4>, sw::shard<0>>>());
+static_assert(has_type<mixed, sw::operand<float, sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>());
+
+// The greatest common divisor, by trial; gcd(n, 0) is n.
+constexpr bool divides_most() {
+  for (std::int64_t a = 0; a <= 40; ++a)
+    for (std::int64_t b = 0; b <= 40; ++b) {
+      std::int64_t most = a + b;  // of a zero and a number: that one
+      if (a > 0 && b > 0)
+        for (most = a; a % most != 0 || b % most != 0;) --most;
+      if (sw::gcd(a, b) != most) return false;
+    }
+  return true;
+}
+static_assert(divides_most() && sw::gcd(std::int64_t{1} << 50, 3 * (std::int64_t{1} << 40)) == std::int64_t{1} << 40);
+
 }  // namespace

@@ -151,6 +151,49 @@ TEST_CASE("gather, scatter, index_select: against loops, with repeated indices")
   });
 }
 
+namespace {
+
+template <int N>
+struct line : sw::axis<N> {};
+// Zeros in what the ranks' parts sum up to, on every rank: a number other than zero would be added up.
+template <int N>
+struct zeroed {
+  constexpr auto operator()(const auto& x, const auto& index) const {
+    const auto parts = sw::sum<0>(x);
+    return sw::redistribute<line<N>, sw::reduced>(sw::scatter_zero<1>(parts, index));
+  }
+};
+template <int N>
+void check_zeroed() {
+  using mesh = sw::mesh<line<N>>;
+  sw::launch<mesh>([](auto& rank) {
+    sw::eager on(rank);
+    const auto xv = counted(5 * 2 * 4, 1.0);
+    using of = sw::dtensor_of<double, sw::shape<5, 2, 4>, mesh, sw::on<line<N>, sw::shard<0>>>;
+    const auto index = sw::dtensor_of<std::int32_t, sw::shape<2, 2>, mesh, sw::on<line<N>, sw::reduced>>::distribute(
+        on, std::vector<std::int32_t>{2, 0, 3, 3});
+    numbers want;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const bool is_zero = i == 2 || i == 0 || i == 7;
+      double sum = 0;
+      for (std::size_t k = 0; k < 5; ++k) sum += xv[k * 8 + i];
+      want.push_back(is_zero ? 0 : sum);
+    }
+    const auto [y, dx] = gradients_both_ways<zeroed<N>, 0>(rank, of::distribute(on, xv), index);
+    CHECK(values(y) == want);
+    const numbers gradient = values(dx);
+    for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(gradient[i] == (want[i % 8] == 0 ? 0 : 1));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("scatter_zero: of partial sums, with its gradient") {
+  check_zeroed<1>();
+  check_zeroed<2>();
+  check_zeroed<3>();
+}
+
 TEST_CASE("constant_pad, tril, triu, fills: values") {
   sw::launch<single>([](auto& rank) {
     sw::eager on(rank);

@@ -41,6 +41,14 @@ TEST_CASE("schedules: rates after each number of updates") {
   check(sw::schedule_of<sw::warm_up(1, sw::warm_up(1, sw::constant_schedule{.rate = 2}, 0.5))>, {0, 1, 2});
 }
 
+// What was checked while compiling is the schedule itself.
+template <auto S>
+constexpr bool is_checked =
+    std::is_same_v<decltype(sw::checked_schedule<S>::value), const decltype(S)> &&
+    sw::checked_schedule<S>::value.mistake() == nullptr && sw::checked_schedule<S>::value.steps == sw::schedule_of<S>.steps;
+static_assert(is_checked<sw::cosine_schedule{.from = 3e-4, .to = 3e-5, .steps = 900}> &&
+              sw::checked_schedule<sw::linear_schedule{.from = 0.1, .to = 0.7, .steps = 6}>::value.steps == 6);
+
 TEST_CASE("schedules: wrong numbers are refused, and so are steps that a run does not have") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const auto says = [](const char* text) { return doctest::Contains(text); };

@@ -34,6 +34,14 @@ using step = sw::train_step<relu_stack<2, 100>::model, sum_task<double, 200, 100
 using fused = step<sw::fused_optimizer>;
 using phases = sw::iterated<fused, sw::finalize<sw::partial_lower<>>>;
 
+// The three programs of an iteration, each by its phase.
+template <sw::iteration_phase Phase>
+using phase_of = sw::step_phase<Phase, fused, sw::finalize<sw::partial_lower<>>>;
+static_assert(std::is_same_v<phases::setup, phase_of<sw::iteration_phase::setup>> &&
+              std::is_same_v<phases::main, phase_of<sw::iteration_phase::main>> &&
+              std::is_same_v<phases::cleanup, phase_of<sw::iteration_phase::cleanup>> &&
+              std::is_same_v<phase_of<sw::iteration_phase::main>::element, double>);
+
 constexpr const auto& facts = sw::lowered_subgraphs<phases::main>();
 static_assert(facts.count == 1);  // forward and backward: nothing between them is summed
 static_assert(facts.unit[0].nodes == 16 && facts.unit[0].kernels_before == 16 && facts.unit[0].kernels_after == 9);
@@ -44,7 +52,12 @@ TEST_CASE("spmd passes: test_inductor") {
   const auto& plain = fused::program;
   const auto& g = phases::main::program;
   CHECK(is_partition(plain, 10));
-  CHECK(sw::supported_subgraphs(plain).operations[0] == 16);
+  const sw::partition<std::remove_cvref_t<decltype(plain)>::node_capacity> parts = sw::supported_subgraphs(plain);
+  CHECK(parts.count == 1);
+  CHECK(parts.operations[0] == 16);
+  int within = 0;
+  for (int i = 0; i < plain.node_count; ++i) within += parts.of[i] == 0 ? 1 : 0;
+  CHECK(within == 16);
   CHECK(sw::supported_subgraphs(plain, 17).count == 0);  // one kernel too few: left alone
   CHECK(runs_of_calls(g) == std::vector<int>{1});
   CHECK(sw::unit_count(phases::setup::program) == 0);
@@ -60,8 +73,23 @@ TEST_CASE("spmd passes: test_inductor") {
   CHECK(updates == 2);  // the steps' counters and Adam
   static_assert(phases::main::traffic.order_hash == phases::setup::traffic.order_hash);
 
-  const auto names = sw::lowered_subgraph_names<phases::main>();
+  const std::vector<sw::subgraph_names> names = sw::lowered_subgraph_names<phases::main>();
   REQUIRE(names.size() == 1);
+  // explained: one row of its numbers, and nothing where nothing was lowered
+  const std::string table = sw::explain_subgraphs<phases::main>();
+  CHECK(table.find("subgraphs lowered to one unit each\n") == 0);
+  std::istringstream row(table.substr(table.find("submod_0")));
+  std::string of;
+  int nodes = 0, inputs = 0, outputs = 0, before = 0, after = 0;
+  row >> of >> nodes >> inputs >> outputs >> before >> after;
+  CHECK(nodes == static_cast<int>(names[0].members.size()));
+  CHECK(inputs == static_cast<int>(names[0].inputs.size()));
+  CHECK(outputs == static_cast<int>(names[0].outputs.size()));
+  CHECK(before == facts.unit[0].kernels_before);
+  CHECK(after == facts.unit[0].kernels_after);
+  CHECK(table.find("submod_1") == std::string::npos);
+  CHECK(sw::explain_subgraphs<phases::setup>().empty());
+  CHECK(sw::explain_subgraphs<fused>().empty());
   CHECK(names[0].name == "submod_0");
   CHECK(names[0].members.size() == 16);
   CHECK(names[0].inputs == std::vector<std::string>{"input", "param", "param_1", "param_2", "param_3"});

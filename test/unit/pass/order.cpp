@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of passes: once each, in the order and with the prerequisites they declare; as types and at run time.
+#include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/sequence.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
 
 #include <doctest/doctest.h>
 
@@ -72,6 +74,23 @@ static_assert(refused<p1, after<p1>, order::twice>);
 static_assert(refused<p1, int, order::not_a_graph>);
 static_assert(refused<int, G, order::not_a_pass>);
 static_assert(std::is_same_v<sw::why_not<p1, G>, order::fine>);
+
+// Passes go by their keys: a schedule of waits of one's own is one, comes but once with the library's, and before the moves.
+struct own_waits : quiet {
+  using key = sw::comm_wait_schedule;
+};
+using move = sw::iter_move_grads_and_optimizers<"all_reduce", "relu">;
+struct moved : G {
+  using applied = sw::passes_list<move>;
+};
+struct scheduled : G {
+  using applied = sw::passes_list<sw::schedule_comm_wait>;
+};
+static_assert(refused<own_waits, scheduled, order::twice> &&
+              refused<sw::schedule_comm_wait, after<own_waits>, order::twice>);
+static_assert(refused<own_waits, moved, order::must_precede<move>> &&
+              refused<sw::schedule_comm_wait, moved, order::must_precede<move>>);
+static_assert(sw::can_apply<p1, moved> && sw::can_apply<own_waits, G>);
 
 // The order of reasons: each pass here has its own fault and all later ones.
 struct faulty : quiet {
@@ -186,6 +205,38 @@ TEST_CASE("spmd passes: what a pass declares to preserve is checked at run time"
   sw::pass_sequence<empty> passes;
   CHECK(passes.apply(sw::entry_of<forgets, empty>(), g).what.what == sw::problem::pass_broke_promise);
   CHECK(g.output_count == 1);
+}
+
+// Two promises about outputs: as they are stored, or what they hold.
+TEST_CASE("spmd passes: what outputs are, and what they hold, are told apart") {
+  constexpr std::int32_t sizes[] = {2};
+  const auto with = [&](bool turned, std::int64_t rows, int outputs) {
+    empty g;
+    sw::builder b = g.edit();
+    sw::spec s = sw::empty_spec(sw::dtype::f32, 1, sizes, sw::device_kind::host);
+    s.rank = 2;
+    s.extent[0] = rows;
+    s.extent[1] = 4;
+    sw::make_contiguous(s);
+    if (turned) {
+      s.stride[0] = 1;
+      s.stride[1] = rows;
+    }
+    sw::node n = sw::empty_node;
+    n.spec = b.intern(s);
+    b.append(n);
+    g.finish(b);
+    g.output_count = outputs;
+    g.outputs[0] = 0;
+    return g;
+  };
+  const empty plain = with(false, 3, 1), turned = with(true, 3, 1), longer = with(false, 5, 1), none = with(false, 3, 0);
+  CHECK(sw::kept::output_values::holds(plain, plain));
+  CHECK(sw::kept::output_values::holds(plain, turned));
+  CHECK(!sw::kept::outputs::holds(plain, turned));
+  CHECK(!sw::kept::output_values::holds(plain, longer));
+  CHECK(!sw::kept::output_values::holds(plain, none));
+  CHECK(!sw::kept::output_values::holds(none, plain));
 }
 
 TEST_CASE("spmd passes: reasons come in one order at run time too") {

@@ -190,6 +190,19 @@ template <class Step>
 constexpr sw::optimizer_block block(int k) {
   return sw::fused_block(Step::program, blocks_of<Step>.id[k]).block;
 }
+// What is no fused update has no block, and it is said at which node.
+template <class Step>
+constexpr bool only_updates_have_blocks() {
+  for (int i = -1; i <= Step::program.node_count; ++i) {
+    const sw::block_outcome found = sw::fused_block(Step::program, i);
+    if (blocks_of<Step>.contains(i) ? found.error || found.block.update != i
+                                    : found.error.what != sw::problem::split_unsupported || found.error.operand != i)
+      return false;
+  }
+  return true;
+}
+static_assert(only_updates_have_blocks<whole<8>>() && only_updates_have_blocks<parted<8>>() &&
+              only_updates_have_blocks<step<2, 8>>());
 // Parameters' indices in a block's list, as decimal digits after a 1.
 template <class Step>
 constexpr int parameters_of(int k) {

@@ -44,4 +44,17 @@ static_assert(turned<sw::reduction::avg>::sp.place[0] == sw::partial_value(sw::r
 static_assert(turned<sw::reduction::max>::sp.place[0] == sw::partial_value(sw::reduction::max));
 static_assert(turned<sw::reduction::product>::sp.place[0] == sw::partial_value(sw::reduction::product));
 
+// What implicit yields: the operand as it is, in a type of its own, once; a view of it is another tensor.
+using w_operand = decltype(sw::implicit(w{}));
+static_assert(std::is_same_v<w_operand, sw::implicit_tensor<w>> && !w_operand::is_view && w_operand::sp == w::sp &&
+              std::is_same_v<w_operand::mesh_type, mesh>);
+static_assert(std::is_same_v<decltype(sw::implicit(w_operand{w{}})), w_operand> &&
+              std::is_same_v<decltype(sw::strict(w_operand{w{}})), w> && std::is_same_v<decltype(sw::strict(w{})), w>);
+template <class T>
+constexpr bool is_own_tensor = false;
+template <class T>
+constexpr bool is_own_tensor<sw::implicit_tensor<T, true>> = T::sp.extent[0] == 2 && T::sp.extent[1] == 4;
+static_assert(is_own_tensor<decltype(sw::permute<1, 0>(w_operand{w{}}))>);
+static_assert(std::is_same_v<decltype(sw::relu(sw::implicit(w{}))), sw::implicit_tensor<decltype(sw::relu(w{}))>>);
+
 }  // namespace

@@ -65,6 +65,31 @@ TEST_CASE("safetensors: what is written is read, wide elements first") {
   CHECK((file.file_bytes() - 8 * 2 - 4 * 7 - 4 * 2 - 2 * 3 - 3) % 8 == 0);  // the data begins at a multiple of 8
 }
 
+TEST_CASE("safetensors: an element type has one name, and a tensor to write is its values' bytes") {
+  for (int k = 0; k < static_cast<int>(sw::dtypes); ++k) {
+    const sw::dtype t = static_cast<sw::dtype>(k);
+    CHECK(sw::storage::bits_of_type(sw::safetensors_type(t)) == 8 * sw::size_of(t));
+    for (int j = 0; j < k; ++j)
+      CHECK(std::string(sw::safetensors_type(static_cast<sw::dtype>(j))) != sw::safetensors_type(t));
+  }
+  CHECK(std::string(sw::safetensors_type(sw::dtype::f32)) == "F32");
+  CHECK(std::string(sw::safetensors_type(sw::dtype::bf16)) == "BF16");
+  CHECK(std::string(sw::safetensors_type(sw::dtype::f16)) == "F16");
+  CHECK(std::string(sw::safetensors_type(sw::dtype::i64)) == "I64");
+
+  const std::vector<double> six{1, 2, 3, 4, 5, 6};
+  const sw::safetensors_values given("w", {2, 3}, six);
+  CHECK(given.entry().name == "w");
+  CHECK(given.entry().type == "F64");
+  CHECK(given.entry().shape == std::vector<std::uint64_t>{2, 3});
+  CHECK(given.data() == six.data());
+  CHECK(given.bytes() == 48);
+  CHECK(thrown([&] { sw::safetensors_values("w", {2, 2}, six); }) ==
+        "shardwise: write_safetensors: 'w' is given 6 values; its shape has 4");
+  CHECK(thrown([&] { sw::safetensors_values("w", {0, 3}, six); }) ==
+        "shardwise: write_safetensors: 'w' is given 6 values; its shape has 0");
+}
+
 TEST_CASE("safetensors: whole tensors are written under their names, in whatever order they are given") {
   const test::folder scratch;
   const std::string path = scratch / "x.safetensors";

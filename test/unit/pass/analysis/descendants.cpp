@@ -75,6 +75,25 @@ static_assert(!sw::all_descendants<source, first_sum>::value.contains(second_sum
 // A parameter's user is not in the set of the parameter alone.
 static_assert(!sw::is_leaf_subgraph(source::value, std::initializer_list<int>{sw::find_node(source::value, "param")}));
 static_assert(sw::find_all_descendants(source::value, nullptr, 0).error.what == sw::problem::descendants_of_nothing);
+// What is marked is what is listed, in program order; a parent that there is not is named, and what there is.
+constexpr bool marks_what_it_lists() {
+  bool in[std::remove_cvref_t<decltype(step::program)>::node_capacity]{};
+  const int parents[] = {second_sum, first_sum};
+  if (sw::mark_descendants(source::value, parents, 2, in)) return false;
+  const sw::node_list<std::remove_cvref_t<decltype(step::program)>::node_capacity> listed = moved::value;
+  int k = 0;
+  for (int i = 0; i < source::value.node_count; ++i)
+    if (in[i] != listed.contains(i) || (in[i] && listed.id[k++] != i)) return false;
+  return k == listed.count && listed.end() - listed.begin() == k && !listed.contains(-1);
+}
+static_assert(marks_what_it_lists());
+constexpr bool refuses_parent(int parent) {
+  bool in[std::remove_cvref_t<decltype(step::program)>::node_capacity]{};
+  const int parents[] = {first_sum, parent};
+  const sw::finding f = sw::mark_descendants(source::value, parents, 2, in);
+  return f.what == sw::problem::descendants_of_nothing && f.have == parent && f.want == source::value.node_count;
+}
+static_assert(refuses_parent(-1) && refuses_parent(source::value.node_count));
 
 TEST_CASE("spmd passes: descendants of the first reduced gradients of a step") {
   // each node of the set depends on one of the two reductions: the losses' sums and the updates they feed

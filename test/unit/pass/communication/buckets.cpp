@@ -105,6 +105,25 @@ static_assert(sizes_are(buckets<2>(4096, false), {2, 2}));
 // 2 layers of 100: 80,800 bytes are less than 1 MiB, one remainder.
 static_assert(sizes_are(buckets<2>(100, true), {4}));
 static_assert(buckets<2>(100, true).bucket[0].bytes == 80'800);
+// Buckets are the reductions in order, each in one, and hold what those have.
+constexpr bool cover(std::int64_t dim, std::int64_t cap, std::int64_t first) {
+  const auto g = reductions<5>(dim, true);
+  const auto plan = sw::comm_fusion_buckets(g, 0, cap, first);
+  int at = 0;
+  for (int k = 0; k < plan.count; ++k) {
+    const sw::fusion_bucket& b = plan.bucket[k];
+    std::int64_t bytes = 0, before_last = 0;
+    if (b.first != at || b.count < 1) return false;
+    for (; at < b.first + b.count; ++at) {
+      before_last = bytes;
+      bytes += sw::numel(g.spec_of(plan.item[at])) * 4;
+    }
+    const std::int64_t bound = k == 0 ? first : cap;
+    if (b.bytes != bytes || before_last >= bound || (k + 1 < plan.count && bytes < bound)) return false;
+  }
+  return at == plan.items && plan.items == 10;
+}
+static_assert(cover(100, 40'400, 40'000) && cover(100, 1, 1) && cover(7, 500, 200) && cover(4096, 100 * sw::mebibyte, 1));
 // The bound itself closes a bucket; no reduction, no bucket; another axis has none.
 static_assert(sizes_are(sw::comm_fusion_buckets(reductions<2>(100, true), 0, 40'400, 40'000), {1, 2, 1}));
 static_assert(sw::comm_fusion_buckets(sw::graph<4, 4>{}, 0).count == 0);

@@ -58,6 +58,29 @@ static_assert(decided(100, 200, unchanged) == sw::layout_decision{false, layout_
 // Both estimates are reported.
 static_assert(decided(300, 100, unchanged).time_as_it_is == 300 && decided(300, 100, unchanged).time_channels_last == 100 &&
               decided(300, 100, unchanged).time_of_copies == 1);
+// The automatic mode decides by time and by nothing else, also where the other modes' questions would decide otherwise.
+static_assert([] {
+  sw::layout_facts f = facts(300, 100, 1);
+  f.nodes = 10000;
+  f.library = f.any_grouped = f.any_narrows = true;
+  return sw::decide_layout_by_time(f) == sw::decide_layout(layout_mode::automatic, f) &&
+         sw::decide_layout_by_time(f) == sw::layout_decision{true, layout_reason::faster};
+}());
+// At a smaller size the loss may be up to the tolerance, that included.
+constexpr sw::layout_decision at_least(double channels_last) {
+  sw::layout_facts f = facts(300, 100, 1);
+  f.least_as_it_is = 64;
+  f.least_channels_last = channels_last;
+  return sw::decide_layout_by_time(f);
+}
+static_assert(at_least(64 * sw::layout_tolerance).why == layout_reason::faster &&
+              at_least(64 * sw::layout_tolerance * 1.001).why == layout_reason::loses_below &&
+              at_least(64 * sw::layout_tolerance * 1.001).least_channels_last > at_least(64).least_channels_last);
+// Sizes that nobody names are the pass's default.
+static_assert(std::is_same_v<sw::optimize_layout<layout_mode::automatic, sw::weight_storage::as_declared, sw::whole_graph,
+                                                 sw::linked_convolutions, sw::any_sizes>,
+                             sw::optimize_layout<>> &&
+              !sw::any_sizes::is_named && sw::expected_sizes<8>::is_named);
 // Each test comes before those behind it.
 static_assert(decided(300, 100, [](auto& f) {
                 f.convolutions = 0;

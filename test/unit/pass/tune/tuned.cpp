@@ -213,6 +213,20 @@ void check_values() {
     CHECK(real[i] == doctest::Approx(plain[i]).epsilon(1e-12));
   }
 }
+// Each fusion alone, by the same table: the others stay as they are.
+template <class D>
+using merged_alone = step<sw::pipeline<sw::merge_products_where_faster<D>>>;
+template <class D>
+using norms_alone = step<sw::pipeline<sw::join_norm_adjoints_where_faster<D>>>;
+using all_gain = device<gains, gains, gains, gains>;
+using all_lose = device<loses, loses, loses, loses>;
+TEST_CASE("tuned: each of its passes may be written alone") {
+  static_assert(products<merged_alone<all_gain>> == 5 && joined<merged_alone<all_gain>> == 0);
+  static_assert(products<merged_alone<all_lose>> == 11 && joined<merged_alone<all_lose>> == 0);
+  static_assert(products<norms_alone<all_gain>> == 11 && joined<norms_alone<all_gain>> == 1);
+  static_assert(products<norms_alone<all_lose>> == 11 && joined<norms_alone<all_lose>> == 0);
+}
+
 struct classes_task {
   using inputs = sw::inputs<sw::input_tensor<double, sw::shape<12, 16>, sw::on<dp<1>, sw::shard<0>>>,
                             sw::input_tensor<std::int32_t, sw::shape<12>, sw::on<dp<1>, sw::shard<0>>>>;
@@ -225,6 +239,9 @@ TEST_CASE("tuned: a loss and its adjoint are joined where the table says so") {
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, gains>>>>(op_code::nll_dx_loss) == 1);
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, loses>>>>(op_code::nll_dx_loss) == 0);
   static_assert(count<classifying<sw::tuned<sw::h200>>>(op_code::nll_dx_loss) == 0);  // not measured
+  // and by that pass alone
+  static_assert(count<classifying<sw::pipeline<sw::join_cross_entropy_where_faster<all_gain>>>>(op_code::nll_dx_loss) == 1);
+  static_assert(count<classifying<sw::pipeline<sw::join_cross_entropy_where_faster<all_lose>>>>(op_code::nll_dx_loss) == 0);
 }
 
 TEST_CASE("tuned: losses of training are the plain program's on 1, 2 and 3 ranks") {

@@ -192,6 +192,9 @@ TEST_CASE("print: type, coordinate and block of a tensor") {
     CHECK(mentions(sw::to_string(ids), "[7, 7, 7, ..., 7, 7, 7]"));
     CHECK(mentions(sw::to_string(sw::sum(x)), "block () from ()\n72"));
     CHECK(sw::axis_names<mesh>() == std::vector<std::string>{"rows<2>", "cols<2>"});
+    CHECK(sw::mesh_text<mesh>() == "mesh<rows<2>=2, cols<2>=2>");
+    CHECK(sw::mesh_text<sw::mesh<rows<7>>>() == "mesh<rows<7>=7>");
+    CHECK(sw::mesh_text<sw::mesh<sw::on_cuda, rows<2>, cols<3>>>() == "cuda mesh<rows<2>=2, cols<3>=3>");
   });
   sw::launch_fake<grid<8, 1>>(7, [](auto& rank) {
     sw::eager run(rank);

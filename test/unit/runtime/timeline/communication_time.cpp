@@ -30,7 +30,7 @@ struct recorded {
   }
   recorded& call(std::size_t call, std::int64_t begin, std::int64_t end) { return put(event_kind::call, call, begin, end); }
   void check(std::int64_t total, std::int64_t hidden, double share) {
-    const auto t = sw::communication_time_of(line, line.runs().back());
+    const sw::communication_time t = sw::communication_time_of(line, line.runs().back());
     CHECK(t.total == total);
     CHECK(t.hidden == hidden);
     CHECK(t.hidden_share() == share);
@@ -40,6 +40,8 @@ struct recorded {
 TEST_CASE("communication_time: what lies under kernels") {
   recorded().check(0, 0, 1);
   recorded().call(0, 0, 100).check(0, 0, 1);
+  CHECK(sw::communication_time{}.hidden_share() == 1);
+  CHECK(sw::communication_time{.total = 200, .hidden = 50}.hidden_share() == 0.25);
   recorded().call(0, 0, 100).call(2, 10, 90).check(80, 80, 1);
   recorded().call(0, 0, 100).call(2, 50, 250).call(1, 200, 300).check(200, 100, 0.5);
   recorded().call(0, 0, 100).call(2, 100, 200).call(1, 200, 300).check(100, 0, 0);
