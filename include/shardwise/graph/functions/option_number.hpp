@@ -5,18 +5,37 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <stdexcept>
 
 namespace shardwise::inline v0_1 {
 
-// Its bits, since clang 16 takes no real number as a template argument. From 8 bytes of integer: the bits themselves, which is how
-// nvcc writes it into host code.
+// Its bits, since clang 16 takes no real number as a template argument. An integer is that number; but nvcc writes the bits as an integer
+// into host code, so there an integer of 2^52 or more, or of -2^52 or less, is bits. Law: no number is taken for another one, since those
+// are the bits of all numbers but 0 and what is nearer to 0 than 2^-1022, which is refused.
 struct option_number {
   std::int64_t bits;
-  constexpr option_number(double value) : bits(std::bit_cast<std::int64_t>(value)) {}
+  constexpr option_number(double value) : bits(std::bit_cast<std::int64_t>(value)) {
+    if ((bits & 0x7ff0000000000000) == 0 && (bits & 0x000fffffffffffff) != 0)
+      throw std::invalid_argument("shardwise: an option's number is nearer to 0 than 2^-1022; give 0");
+    if ((bits & 0x7fffffffffffffff) > 0x7ff0000000000000) bits = 0x7ff8000000000000;  // NaN, which is one
+  }
   template <std::integral I>
   constexpr option_number(I n)
-      : bits(sizeof(I) == 8 ? static_cast<std::int64_t>(n) : std::bit_cast<std::int64_t>(static_cast<double>(n))) {}
+      : bits(are_bits(n) ? static_cast<std::int64_t>(n) : std::bit_cast<std::int64_t>(static_cast<double>(n))) {}
   constexpr double value() const { return std::bit_cast<double>(bits); }
+
+ private:
+  template <class I>
+  static constexpr bool are_bits([[maybe_unused]] I n) {
+#ifdef __CUDACC__
+    if constexpr (sizeof(I) == 8) {
+      constexpr std::int64_t most = std::int64_t{1} << 52;
+      const auto given = static_cast<std::int64_t>(n);
+      return given >= most || given <= -most;
+    }
+#endif
+    return false;
+  }
 };
 
 }  // namespace shardwise::inline v0_1

@@ -83,7 +83,7 @@ enum class random_policy : std::uint8_t { by_element, by_offset };
 
 // What changes from step to step, and the optimizer's constants. A number that is not set is no number (NaN): a run whose
 // optimizer reads it throws, and one that has no use for it does not look; see check_env.
-inline constexpr double unset = __builtin_nan("");
+inline constexpr double unset = __builtin_nan("0x5e7");
 struct step_env {
   std::uint64_t seed = 0;
   std::int64_t step = 0;  // 1 for the first

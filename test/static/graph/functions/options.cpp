@@ -72,12 +72,28 @@ constexpr double given = N.value();
 static_assert(given<0.1> == 0.1 && given<-2.5> == -2.5 && given<1e-300> == 1e-300);
 static_assert(given<std::numeric_limits<double>::infinity()> == std::numeric_limits<double>::infinity());
 static_assert(given<__builtin_nan("")> != given<__builtin_nan("")>);
-// Integers of up to four bytes are numbers; one of eight bytes is the bits, which is how nvcc writes an argument anew.
+// Integers are numbers, whatever their size; under nvcc those of 2^52 and more are bits, which is how it writes an argument anew.
 static_assert(given<3> == 3 && given<-7> == -7 && given<static_cast<short>(5)> == 5 && given<2U> == 2 && given<true> == 1);
-static_assert(given<sw::option_number(0.1).bits> == 0.1 && given<sw::option_number(-2.5).bits> == -2.5);
+static_assert(given<3L> == 3 && given<-7LL> == -7 && given<0L> == 0 && given<0UL> == 0 &&
+              given<(1L << 52) - 1> == 0x1p52 - 1 && given<1 - (1L << 52)> == 1 - 0x1p52);
+#ifdef __CUDACC__
+static_assert(given<sw::option_number(0.1).bits> == 0.1 && given<sw::option_number(-2.5).bits> == -2.5 &&
+              given<sw::option_number(0x1p-1022).bits> == 0x1p-1022 && given<sw::option_number(-0.0).bits> == 0);
+#else
+static_assert(given<(1L << 52)> == 0x1p52 && given<-(1L << 60)> == -0x1p60 && given<1UL << 63> == 0x1p63);
+#endif
 // One number is one type.
 template <sw::option_number N>
 struct named {};
-static_assert(std::is_same_v<named<2>, named<2.0>> && !std::is_same_v<named<0.0>, named<-0.0>>);
+static_assert(std::is_same_v<named<2>, named<2.0>> && std::is_same_v<named<2L>, named<2.0>> &&
+              !std::is_same_v<named<0.0>, named<-0.0>>);
+static_assert(std::is_same_v<named<__builtin_nan("")>, named<-__builtin_nan("7")>>);
+#ifndef __CUDACC__  // it takes no lambda here
+// What is so near to 0 that its bits could be an integer's is refused.
+template <auto X>
+concept is_option = requires { typename std::bool_constant<(sw::option_number(X()), true)>; };
+static_assert(is_option<[] { return 0x1p-1022; }> && is_option<[] { return -0.0; }> &&
+              !is_option<[] { return 0x1p-1023; }> && !is_option<[] { return -0x1p-1074; }>);
+#endif
 
 }  // namespace

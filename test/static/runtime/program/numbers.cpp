@@ -68,7 +68,8 @@ static_assert([] {
   sw::grouped_env<names> e;
   e.lr = 0.5;
   e.group<"head">().lr = -std::numeric_limits<double>::quiet_NaN();
-  return e.numbers_of(2).lr != e.numbers_of(2).lr && e.numbers_of(1).lr == 0.5;
+  e.group<"no_decay">().lr = std::numeric_limits<double>::quiet_NaN();
+  return e.numbers_of(2).lr != e.numbers_of(2).lr && e.numbers_of(1).lr != e.numbers_of(1).lr;
 }());
 // Groups of another program's order go by their names.
 static_assert([] {
