@@ -5,19 +5,18 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <stdexcept>
 
 namespace shardwise::inline v0_1 {
 
 // Its bits, since clang 16 takes no real number as a template argument. An integer is that number; but nvcc writes the bits as an integer
 // into host code, so there an integer of 2^52 or more, or of -2^52 or less, is bits. Law: no number is taken for another one, since those
-// are the bits of all numbers but 0 and what is nearer to 0 than 2^-1022, which is refused.
+// are the bits of all numbers but 0; what is nearer to 0 than 2^-1022 is 0 here, and of NaN there is one.
 struct option_number {
   std::int64_t bits;
   constexpr option_number(double value) : bits(std::bit_cast<std::int64_t>(value)) {
-    if ((bits & 0x7ff0000000000000) == 0 && (bits & 0x000fffffffffffff) != 0)
-      throw std::invalid_argument("shardwise: an option's number is nearer to 0 than 2^-1022; give 0");
-    if ((bits & 0x7fffffffffffffff) > 0x7ff0000000000000) bits = 0x7ff8000000000000;  // NaN, which is one
+    const std::int64_t size = bits & 0x7fffffffffffffff;
+    if (size < std::int64_t{1} << 52) bits -= size;
+    if (size > 0x7ff0000000000000) bits = 0x7ff8000000000000;
   }
   template <std::integral I>
   constexpr option_number(I n)
