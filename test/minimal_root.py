@@ -29,29 +29,27 @@ PROJECT = "cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES CXX)\n{f
 PACKAGE = PROJECT.format(find="find_package(shardwise 0.1 CONFIG REQUIRED)")
 INSTALL = ["cmake -S shardwise -B build -DSHARDWISE_BUILD_TESTS=OFF -DSHARDWISE_BUILD_EXAMPLES=OFF", "cmake --install build --prefix /root/prefix"]
 TOOLS = GET + "g++ cmake make"
-# What conan writes its toolchain for, and the requirement of the project.
 CONANFILE = "[requires]\nshardwise/0.1.0\n[generators]\nCMakeDeps\nCMakeToolchain\n"
 
-# way: (CMakeLists.txt or nothing, commands before the build, the build, the program)
+# --only's name: (its title, CMakeLists.txt or nothing, commands before the build, the build, the program)
 WAYS = {
-    "`./quickstart train`": ("", [GET, CLONE, "cd shardwise && ./quickstart train"], "", ""),
-    "`-I` alone": ("", [GET + "g++", CLONE], "g++ -std=c++20 -Ishardwise/include mine/main.cpp -pthread -o program", "./program"),
-    "`add_subdirectory`": (PROJECT.format(find="add_subdirectory(../shardwise shardwise)"), [TOOLS, CLONE, "cmake -S mine -B mine/build"],
+    "train": ("`./quickstart train`", "", [GET, CLONE, "cd shardwise && ./quickstart train"], "", ""),
+    "include": ("`-I` alone", "", [GET + "g++", CLONE], "g++ -std=c++20 -Ishardwise/include mine/main.cpp -pthread -o program", "./program"),
+    "subdirectory": ("`add_subdirectory`", PROJECT.format(find="add_subdirectory(../shardwise shardwise)"), [TOOLS, CLONE, "cmake -S mine -B mine/build"],
                            "cmake --build mine/build", "mine/build/mine"),
-    "FetchContent": (PROJECT.format(find="include(FetchContent)\nFetchContent_Declare(shardwise GIT_REPOSITORY /srv/shardwise.git GIT_TAG HEAD)\nFetchContent_MakeAvailable(shardwise)"),
+    "fetch": ("FetchContent", PROJECT.format(find="include(FetchContent)\nFetchContent_Declare(shardwise GIT_REPOSITORY /srv/shardwise.git GIT_TAG HEAD)\nFetchContent_MakeAvailable(shardwise)"),
                      [TOOLS, "cmake -S mine -B mine/build"], "cmake --build mine/build", "mine/build/mine"),
-    "installed, `find_package`": (PACKAGE, [TOOLS, CLONE, *INSTALL, "cmake -S mine -B mine/build -DCMAKE_PREFIX_PATH=/root/prefix"],
+    "installed": ("installed, `find_package`", PACKAGE, [TOOLS, CLONE, *INSTALL, "cmake -S mine -B mine/build -DCMAKE_PREFIX_PATH=/root/prefix"],
                                   "cmake --build mine/build", "mine/build/mine"),
-    "installed, pkg-config": ("", [TOOLS + " pkg-config", CLONE, *INSTALL],
+    "pkg-config": ("installed, pkg-config", "", [TOOLS + " pkg-config", CLONE, *INSTALL],
                               "PKG_CONFIG_PATH=/root/prefix/share/pkgconfig; export PKG_CONFIG_PATH; g++ -std=c++20 mine/main.cpp $(pkg-config --cflags --libs shardwise) -o program", "./program"),
-    "Conan 2": (PACKAGE, [TOOLS + " python3-venv libboost1.81-dev", CLONE, "python3 -m venv venv && . venv/bin/activate && pip install -q 'conan>=2.9,<3' && conan profile detect",
+    "conan": ("Conan 2", PACKAGE, [TOOLS + " python3-venv libboost1.81-dev", CLONE, "python3 -m venv venv && . venv/bin/activate && pip install -q 'conan>=2.9,<3' && conan profile detect",
                           "venv/bin/conan create shardwise/conan -s compiler.cppstd=20 --no-remote -pr:a default -pr:a shardwise/conan/profiles/system",
                           "venv/bin/conan install mine -s compiler.cppstd=20 --no-remote -pr:a default -pr:a shardwise/conan/profiles/system -of mine/build",
                           "cmake -S mine -B mine/build -DCMAKE_TOOLCHAIN_FILE=/root/mine/build/conan_toolchain.cmake -DCMAKE_BUILD_TYPE=Release"],
                 "cmake --build mine/build", "mine/build/mine"),
-    "`./quickstart test`": ("", [GET, CLONE, "cd shardwise && ./quickstart test"], "", ""),
+    "test": ("`./quickstart test`", "", [GET, CLONE, "cd shardwise && ./quickstart test"], "", ""),
 }
-SHORT = ("train", "include", "subdirectory", "fetch", "installed", "pkg-config", "conan", "test")
 
 
 class Root:
@@ -62,7 +60,8 @@ class Root:
         if path.exists():
             shutil.rmtree(path)
         subprocess.run(["cp", "-a", str(base), str(path)], check=True)
-        shutil.copy("/etc/resolv.conf", path / "etc/resolv.conf")
+        for file in ("/etc/resolv.conf", "/etc/hosts"):  # without a line for this host each launch of MPI waits seconds for its name
+            shutil.copy(file, path / "etc")
         for file in carried:
             (path / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, path / file.lstrip("/"))
@@ -123,7 +122,7 @@ def attempt(root, project, before, build, program):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
-    parser.add_argument("--only", nargs="+", choices=SHORT, default=list(SHORT[:-1]))
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=[way for way in WAYS if way != "test"])
     parser.add_argument("--suite", default="bookworm")
     parser.add_argument("--mirror", default="http://deb.debian.org/debian")
     parser.add_argument("--carry", nargs="*", default=[], metavar="FILE", help="files of this machine that its network asks for, such as certificates")
@@ -136,9 +135,8 @@ def main():
         base.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["debootstrap", "--variant=minbase", options.suite, str(base), options.mirror], check=True, stdout=subprocess.DEVNULL)
     rows = []
-    for short, (title, way) in zip(SHORT, WAYS.items()):
-        if short not in options.only:
-            continue
+    for short in options.only:
+        title, *way = WAYS[short]
         path = base.parent / short
         with Root(base, path, options.carry) as root:
             commands, seconds = attempt(root, *way)

@@ -32,7 +32,7 @@ function(vcpkg_check_features)
 endfunction()
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(arg "" "SOURCE_PATH" "OPTIONS" ${ARGN})
-  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD} -DCMAKE_INSTALL_PREFIX=${PACKAGES} -DCMAKE_CXX_COMPILER=${CXX}
+  run(${CMAKE_COMMAND} -G Ninja -S ${arg_SOURCE_PATH} -B ${BUILD} -DCMAKE_INSTALL_PREFIX=${PACKAGES} -DCMAKE_CXX_COMPILER=${CXX}
       -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release ${arg_OPTIONS})
 endfunction()
 function(vcpkg_cmake_install)

@@ -9,8 +9,8 @@
 namespace shardwise::inline v0_1 {
 
 // Its bits, since clang 16 takes no real number as a template argument. An integer is that number; but nvcc writes the bits as an integer
-// into host code, so there an integer of 2^52 or more, or of -2^52 or less, is bits. Law: no number is taken for another one, since those
-// are the bits of all numbers but 0; what is nearer to 0 than 2^-1022 is 0 here, and of NaN there is one.
+// into host code, so there an integer of 2^52 or more, or of -2^52 or less, is bits: those of all real numbers but 0, since what is nearer
+// to 0 than 2^-1022 is 0 here, and of NaN there is one. For nvcc write such large integers as real numbers, 1e16.
 struct option_number {
   std::int64_t bits;
   constexpr option_number(double value) : bits(std::bit_cast<std::int64_t>(value)) {

@@ -185,7 +185,8 @@ class executor_base : public gradient_sums<Step, Self> {
 
   // What a plan's dynamic_loss_scale has come to; on a device it waits for the runs that are queued. All ranks hold the same.
   shardwise::scaler_state scaler_state() {
-    constexpr int scale = scaler_node(scale_state), counts = scaler_node(scale_counts);
+    constexpr int counts = own_state<scale_counts, problem::scaler_state_missing>();
+    constexpr int scale = own_state<scale_state, problem::scaler_state_missing>();
     shardwise::scaler_state s;
     s.scale = static_cast<double>(self().shown(scale)[0]);
     self().hidden();
@@ -197,7 +198,8 @@ class executor_base : public gradient_sums<Step, Self> {
   }
   // Gives it back, as from a file; all ranks give the same.
   void set_scaler_state(const shardwise::scaler_state& s) {
-    constexpr int scale = scaler_node(scale_state), counts = scaler_node(scale_counts);
+    constexpr int counts = own_state<scale_counts, problem::scaler_state_missing>();
+    constexpr int scale = own_state<scale_state, problem::scaler_state_missing>();
     check_scaler_state(s);
     self().fill_block(scale, [&](element* p) { p[0] = static_cast<element>(s.scale); });
     self().fill_block(counts, [&](element* p) {
@@ -209,7 +211,7 @@ class executor_base : public gradient_sums<Step, Self> {
   // The 2-norm of all gradients of the last run that updated, as report_norm says; 0 before there was one. On a device it waits for
   // the runs that are queued. The same on all ranks.
   double gradient_norm() {
-    constexpr int id = norm_node();
+    constexpr int id = own_state<shardwise::gradient_norm, problem::gradient_norm_missing>();
     const element norm = self().shown(id)[0];
     self().hidden();
     return static_cast<double>(norm);
@@ -280,22 +282,14 @@ class executor_base : public gradient_sums<Step, Self> {
     base::given().parameter(at);
   }
 
-  // The node of one of its states.
-  static constexpr int scaler_node(state_kind which) {
-#if SHARDWISE_DEVICE_PASS
-    return static_cast<int>(which);
-#else
-    constexpr bool has = state_of_program(source::program, scale_counts) >= 0;
-    static_assert(raise<(has ? problem::none : problem::scaler_state_missing), mesh_type>::ok);
-    return state_of_program(source::program, which);
-#endif
-  }
-  static constexpr int norm_node() {
+  // The node of a state that is the program's and no parameter's; Missing: what is said of a program without it.
+  template <state_kind Which, problem Missing>
+  static constexpr int own_state() {
 #if SHARDWISE_DEVICE_PASS
     return 0;
 #else
-    constexpr int id = state_of_program(source::program, shardwise::gradient_norm);
-    static_assert(raise<(id >= 0 ? problem::none : problem::gradient_norm_missing), mesh_type>::ok);
+    constexpr int id = state_of_program(source::program, Which);
+    static_assert(raise<(id >= 0 ? problem::none : Missing), mesh_type>::ok);
     return id;
 #endif
   }
