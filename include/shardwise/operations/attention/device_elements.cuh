@@ -16,7 +16,7 @@ namespace attention_detail {
 // Two-byte elements have float statistics beside them, which a device_kernel of one type cannot read.
 template <class T, const custom_operation& Op, launcher Run, launcher Prepare>
 bool compile_low() {
-  custom_launchers l{&Op, {}};
+  custom_launchers l = launchers_of<Op>();
   l.of[static_cast<int>(dtype_v<T>)] = Run;
   l.prepare[static_cast<int>(dtype_v<T>)] = Prepare;
   compiled_customs().push_back(l);

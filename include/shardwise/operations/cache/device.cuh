@@ -213,7 +213,7 @@ void run(const call& c, context& ctx) {
 
 template <const custom_operation& Op, class... T>
 bool compile() {
-  custom_launchers l{&Op, {}};
+  custom_launchers l = launchers_of<Op>();
   ((l.of[static_cast<int>(dtype_v<T>)] = &run<Op, T>), ...);
   compiled_customs().push_back(l);
   return true;

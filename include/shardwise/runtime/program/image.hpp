@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/pass/memory/memory.hpp>
+#include <shardwise/runtime/program/carried_operation.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/parameter_info.hpp>
 
@@ -32,16 +33,6 @@ struct program_source {
 template <class Step>
 using program_source = Step;
 #endif
-
-// A user's own operation as a run knows it: its name, its results and what it writes. Rules and adjoint are left out.
-template <const custom_operation* Op>
-inline constexpr custom_operation carried_operation = [] {
-  operation o = operations::without_rule(Op->record.kind, Op->record.writes);
-  o.results = Op->record.results;
-  o.random = Op->record.random;
-  o.launch = Op->record.launch;
-  return custom_operation{.name = Op->name, .operands = Op->operands, .record = o, .adjoint = nullptr};
-}();
 
 // Law: node for node the program's graph; its own operations are carried_operation's, distinct where the program's are.
 // A graph that is read at run time stands in the object with all that it points to: of users' operations (attention is one) rules and

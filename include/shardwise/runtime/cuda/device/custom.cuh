@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of users' own operations on devices. SHARDWISE_DEVICE_KERNELS(mine::swiglu, mine::swiglu_gate) at namespace scope
 // in one CUDA source of the program compiles them for float and double, and for int32 where they only move; an executor asks
-// for them when it is made, by the operation's address. So neither nvcc's device pass nor the other sources need to know which
-// program calls them.
+// for them when it is made, by the operation's address, or by that of what its program's image carries in the operation's place.
+// So neither nvcc's device pass nor the other sources need to know which program calls them.
 #pragma once
 
 #include <stdexcept>
@@ -13,6 +13,7 @@
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/runtime/program/carried_operation.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -101,10 +102,18 @@ void run_custom(const call& c, context& ctx) {
 
 // The launchers of the operations that this program has compiled, by element type.
 struct custom_launchers {
-  const custom_operation* operation;
-  launcher of[dtypes];
+  const custom_operation* operation;  // as a graph that is made at run time names it
+  const custom_operation* carried;    // as a program's image does: see program_image
+  launcher of[dtypes] = {};
   launcher prepare[dtypes] = {};  // null where there is nothing to prepare
+  bool are_of(const custom_operation& op, dtype type) const {
+    return (operation == &op || carried == &op) && of[static_cast<int>(type)];
+  }
 };
+template <const custom_operation& Op>
+custom_launchers launchers_of() {
+  return {&Op, &runtime::carried_operation<&Op>};
+}
 inline std::vector<custom_launchers>& compiled_customs() {
   static std::vector<custom_launchers> all;
   return all;
@@ -112,7 +121,7 @@ inline std::vector<custom_launchers>& compiled_customs() {
 
 template <const custom_operation& Op, class... T>
 bool compile_custom() {
-  custom_launchers l{&Op, {}};
+  custom_launchers l = launchers_of<Op>();
   ((l.of[static_cast<int>(dtype_v<T>)] = &detail::run_custom<Op, T>), ...);
   ((l.prepare[static_cast<int>(dtype_v<T>)] = detail::preparer_of<Op, T>()), ...);
   compiled_customs().push_back(l);
@@ -131,7 +140,7 @@ inline const bool compiled_of = (compile_custom<Op, T>() && ...);
 // Price: a look-up, once for each operation of an executor and for each launch that is not replayed.
 inline launcher custom_launcher(const custom_operation& op, dtype type) {
   for (const custom_launchers& l : compiled_customs())
-    if (l.operation == &op && l.of[static_cast<int>(type)]) return l.of[static_cast<int>(type)];
+    if (l.are_of(op, type)) return l.of[static_cast<int>(type)];
   const bool common = type == dtype::f32 || type == dtype::f64 || type == dtype::i32;
   throw std::logic_error(
       "shardwise: executor: the program calls the custom operation " + std::string(op.name) +
@@ -143,7 +152,7 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
 // What is to be called before a call is captured; null: nothing.
 inline launcher custom_preparer(const custom_operation& op, dtype type) {
   for (const custom_launchers& l : compiled_customs())
-    if (l.operation == &op && l.of[static_cast<int>(type)]) return l.prepare[static_cast<int>(type)];
+    if (l.are_of(op, type)) return l.prepare[static_cast<int>(type)];
   return nullptr;
 }
 
