@@ -10,6 +10,12 @@ set_tests_properties(levels "levels: a fabricated upward include is found" PROPE
 add_test(NAME limits COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/limits.py --include ${SHARDWISE_INCLUDE_DIR}/shardwise)
 set_tests_properties(limits PROPERTIES LABELS levels)
 
+add_test(NAME "device waits: where a host waits for a device the rank's watch knows"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_waits.py ${SHARDWISE_INCLUDE_DIR})
+add_test(NAME "device waits: a call outside the room is found" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_waits.py --selftest)
+set_tests_properties("device waits: where a host waits for a device the rank's watch knows" "device waits: a call outside the room is found"
+                     PROPERTIES LABELS levels)
+
 add_test(NAME "version: one header says it" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version.py --project ${PROJECT_VERSION})
 add_test(NAME "version: a file that types it is found" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version.py --selftest)
 set_tests_properties("version: one header says it" "version: a file that types it is found" PROPERTIES LABELS levels)

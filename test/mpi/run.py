@@ -19,8 +19,10 @@ def launcher(mpiexec):
 
 
 def environment(**more):
-    """This process's, without what another launcher may have left, and with no other interface than this machine's."""
-    clean = {k: v for k, v in os.environ.items() if not re.match(r"(RANK|WORLD_SIZE|LOCAL_RANK|OMPI_|PMI|MPI_|SLURM_)", k)}
+    """This process's, without what another launcher may have left, and with no other interface than this machine's. How Open MPI starts
+    processes stays as it is set: without ssh it wants OMPI_MCA_plm_rsh_agent=false."""
+    left = r"(RANK|WORLD_SIZE|LOCAL_RANK|OMPI_(?!MCA_plm_)|PMI|MPI_|SLURM_)"
+    clean = {k: v for k, v in os.environ.items() if not re.match(left, k)}
     return {**clean, "OMPI_MCA_btl": "self,vader", **more}
 
 

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -73,6 +75,11 @@ struct CUevent_st {
     changed.wait(lock, [&] { return passed >= n; });
   }
 
+  bool is_passed() {
+    const std::lock_guard lock(gate);
+    return passed >= recorded;
+  }
+
   std::mutex gate;
   std::condition_variable changed;
   int recorded = 0, passed = 0;
@@ -87,6 +94,13 @@ namespace paper {
 
 inline std::mutex gate;
 inline std::set<cudaStream_t> streams;
+inline std::map<const std::byte*, std::size_t> pinned;
+inline bool is_pinned(const void* p) {
+  const auto* const at = static_cast<const std::byte*>(p);
+  const std::lock_guard lock(gate);
+  const auto next = pinned.upper_bound(at);
+  return next != pinned.begin() && at < std::prev(next)->first + std::prev(next)->second;
+}
 inline int ids = 0;
 
 }  // namespace paper
@@ -151,14 +165,35 @@ cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* p) {
+  cudaDeviceSynchronize();
   std::free(p);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t*, std::size_t*) { return cudaSuccess; }
-cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) { return cudaMalloc(p, bytes); }
-cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
+  *p = std::malloc(bytes);
+  const std::lock_guard lock(paper::gate);
+  paper::pinned.emplace(static_cast<const std::byte*>(*p), bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* p) {
+  {
+    const std::lock_guard lock(paper::gate);
+    paper::pinned.erase(static_cast<const std::byte*>(p));
+  }
+  return cudaFree(p);
+}
+// As CUDA's own: from and to memory of the host that is not pinned it waits.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t s) {
   s->put([=] { std::memcpy(to, from, bytes); });
+  if ((kind == cudaMemcpyDeviceToHost && !paper::is_pinned(to)) ||
+      (kind == cudaMemcpyHostToDevice && !paper::is_pinned(from)))
+    s->wait();
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t e) { return e->is_passed() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  e->wait(e->recorded);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* given) {

@@ -31,7 +31,7 @@ RETURNED = r"^shardwise: rank 3 has returned while rank [12] waits in (a collect
 LATE = r"^shardwise: rank [012] has waited 2 s .*MPI_Abort ends what did not leave by itself: rank 3$"
 PAPER = [
     ("throw", ("nccl", "hosts"), r"^gave up \(rank 3\)$"),
-    ("return", ("cols", "rows"), RETURNED),
+    ("return", ("nccl", "cols", "rows"), RETURNED),
     ("stall", ("nccl", "cols"), LATE),
     ("wrong", ("rows",), r"^shardwise: transition \d+ is no collective, .*\(in node 5, rank 3\)$"),
     ("kill", ("nccl",), killed.format(3)),

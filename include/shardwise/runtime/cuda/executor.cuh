@@ -184,7 +184,7 @@ class executor<Step, cuda_rank<Mesh>>
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&] { return s.next(); });
+    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&] { return s.next(*rank_); });
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }
@@ -239,10 +239,8 @@ class executor<Step, cuda_rank<Mesh>>
   std::vector<E> copied(int id) {
     std::vector<E> host(layout_of(id).span());
     in_order();
-    if (!host.empty())
-      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
-                  "cudaMemcpyAsync");
     synchronize();
+    rank_->copy(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream());
     return host;
   }
   // A parameter or buffer: `op` is the leaf that it is.
@@ -284,7 +282,7 @@ class executor<Step, cuda_rank<Mesh>>
     in_order();
     cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()),
                 "cudaMemcpyAsync");
-    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    rank_->synchronize(stream());
   }
   void zero_block(int id, std::size_t from = 0) {
     in_order();
@@ -345,9 +343,13 @@ class executor<Step, cuda_rank<Mesh>>
     queue_collectives(part);
     if (timeline_ && timeline_->begin(recorded_as_, env.run().step)) record_run(part);
     else if (watches_) issue_watched(part);
-    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_[part].get(), stream()), "cudaGraphLaunch");
-    else issue(part);
+    else launch_part(part);
     ran_ = true;
+  }
+  void launch_part(int part) {
+    const typename Rank::awaiting_device waits(*rank_);
+    if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_[part].get(), stream()), "cudaGraphLaunch");
+    else issue(part);
   }
   // A program's calls, of one that keeps gradients a batch's and an update's.
   static constexpr int parts = base::keeps ? 2 : 1;
@@ -362,9 +364,7 @@ class executor<Step, cuda_rank<Mesh>>
   void upload(int id, const std::vector<element>& block) {
     if (block.empty()) return;
     in_order();
-    cuda::check(cudaMemcpyAsync(pointer(id), block.data(), block.size() * sizeof(element), cudaMemcpyHostToDevice, stream()),
-                "cudaMemcpyAsync");
-    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    rank_->copy(pointer(id), block.data(), block.size() * sizeof(element), cudaMemcpyHostToDevice, stream());
   }
 
   cuda::staging& staging_for(int index, std::size_t bytes) {
@@ -410,6 +410,7 @@ class executor<Step, cuda_rank<Mesh>>
   void choose_products(product_options options) {
     if (!rank_->shares_memory()) options.choice = product_choice::deterministic;
     cuda::context& ctx = state_.of_stream(runtime::compute_stream);
+    rank_->synchronize(ctx.stream);  // of what another executor has queued; from here on it waits for its own products alone
     ctx.plans->allow_tf32(checked_device_step<Step>::tf32);
     ctx.plans->begin_search(options, ctx.stream);
     for (const runtime::call& c : work_)
@@ -500,11 +501,7 @@ class executor<Step, cuda_rank<Mesh>>
     auto fetch = [&](int id) -> const void* {
       const std::size_t bytes = layout_of(id).span() * size_of(image().spec_of(id).type);
       fetched_.resize(bytes);
-      if (bytes > 0) {
-        cuda::check(cudaMemcpyAsync(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream),
-                    "cudaMemcpyAsync");
-        rank_->synchronize(ctx.stream);
-      }
+      rank_->copy(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream);
       return fetched_.data();
     };
     const runtime::finite_watch watch(*this, &fetch,
@@ -568,8 +565,7 @@ class executor<Step, cuda_rank<Mesh>>
   struct settled {
     executor* self;
     ~settled() {
-      cudaStreamSynchronize(self->state_.communication());
-      cudaStreamSynchronize(self->stream());
+      self->rank_->settle();
       self->rank_->order().forget(self->stream());
     }
   } settled_{this};

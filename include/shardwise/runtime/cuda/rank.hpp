@@ -250,23 +250,30 @@ class cuda_rank {
     threads::standing* place_;
   };
 
+  // What waits for a device waits here, so that whoever watches over the rank knows it (test/device_waits.py): behind a collective that a
+  // peer does not come to, every such call would wait for ever, and so do copies from and to memory that is not pinned, frees of the
+  // device's memory, and launches that find the device's queue full.
+
   // Waits for the stream, and throws if it ended because another rank failed: its results are then worthless.
   void synchronize(cudaStream_t stream) {
+    wait([=] { return cudaStreamQuery(stream); },
+         [=] { cuda::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); });
+  }
+  // Waits for what has been queued before the event was recorded.
+  void synchronize(const cuda::event& e) {
+    wait([&] { return cudaEventQuery(e.get()); },
+         [&] { cuda::check(cudaEventSynchronize(e.get()), "cudaEventSynchronize"); });
+  }
+  // Copies behind what is queued on the stream, from or to memory of the host that need not be pinned; done when it returns.
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    synchronize(stream);
+    if (bytes > 0) cuda::check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+    synchronize(stream);
+  }
+  // Waits for the device without an error, before memory of it is freed: where the run has failed, its end is what matters.
+  void settle() noexcept {
     const awaiting_device waits(*this);
-    if (crew_) {
-      cuda::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-      check_peers();
-      return;
-    }
-    for (int turn = 0;; ++turn) {
-      const cudaError_t state = cudaStreamQuery(stream);
-      if (state == cudaSuccess) return check_peers();
-      if (state != cudaErrorNotReady) cuda::check(state, "cudaStreamQuery");
-      if (turn % 1024 == 1023) {
-        check_peers();
-        std::this_thread::yield();
-      }
-    }
+    cudaDeviceSynchronize();
   }
 
   // Throws if another rank has failed, has ended or does not come: see crew and lifeline; and for what NCCL notices of its network.
@@ -314,6 +321,24 @@ class cuda_rank {
   }
 
  private:
+  // Between threads a failure aborts the communicators of all, which ends the wait; a process has to look for itself.
+  template <class Query, class Wait>
+  void wait(const Query& query, const Wait& until_done) {
+    const awaiting_device waits(*this);
+    if (crew_) {
+      until_done();
+      return check_peers();
+    }
+    for (int turn = 0;; ++turn) {
+      const cudaError_t state = query();
+      if (state == cudaSuccess) return check_peers();
+      if (state != cudaErrorNotReady) cuda::check(state, "a wait for the device");
+      if (turn % 1024 == 1023) {
+        check_peers();
+        std::this_thread::yield();
+      }
+    }
+  }
   template <class F>
   void released(F&& from) {
     try {

@@ -175,9 +175,11 @@ class graph_instance {
 class staging {
  public:
   explicit staging(std::size_t bytes) : buffer_{pinned_memory(bytes), pinned_memory(bytes)} {}
-  void* next() {
+  // Rank: that of a device.
+  template <class Rank>
+  void* next(Rank& rank) {
     turn_ ^= 1U;
-    check(cudaEventSynchronize(sent_[turn_].get()), "cudaEventSynchronize");
+    rank.synchronize(sent_[turn_]);
     return buffer_[turn_].host();
   }
   void send(void* to, std::size_t bytes, cudaStream_t on) {
