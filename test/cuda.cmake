@@ -1,12 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of the GPU backend: every test/cuda/*.cu in one executable, and each test/cuda/<program>/main.cu as one more, cuda/mpi/ where there is
-# an MPI. On a machine without a GPU they build, say that they found none, and skip.
+# an MPI. On a machine without a GPU they build, say that they found none, and skip; what runs on paper runs everywhere.
 
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
 set(by_cudnn ${sources})
 list(FILTER sources EXCLUDE REGEX "_cudnn\\.cu$")
 list(FILTER sources INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
-shardwise_add_doctest(test_cuda cuda ${sources} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
+# Those that try what the host does run on paper, too: test_cuda_paper links cuda/paper/paper.cpp in the place of CUDA's runtime, cuBLASLt and
+# NCCL, whose kernels do nothing, so it needs no GPU.
+set(by_host cuda/failures.cu cuda/registered.cu)
+list(FILTER by_host INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
+set(on_either)
+if(by_host)
+  add_library(test_cuda_by_host OBJECT ${by_host})
+  add_library(test_cuda_steps OBJECT cuda/paper/steps.cu)
+  foreach(objects IN ITEMS test_cuda_by_host test_cuda_steps)
+    target_link_libraries(${objects} PRIVATE test_usage shardwise::nccl)
+  endforeach()
+  set(on_either $<TARGET_OBJECTS:test_cuda_by_host>)
+  list(REMOVE_ITEM sources ${by_host})
+  shardwise_add_doctest(test_cuda_paper cuda_paper cuda/paper/paper.cpp ${on_either} $<TARGET_OBJECTS:test_cuda_steps>)
+  target_include_directories(test_cuda_paper SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${SHARDWISE_NCCL_INCLUDE_DIR})
+  set_target_properties(test_cuda_paper PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None)
+  add_dependencies(cuda_targets test_cuda_paper)
+endif()
+shardwise_add_doctest(test_cuda cuda ${sources} ${on_either} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
 target_link_libraries(test_cuda PRIVATE shardwise::nccl)
 add_dependencies(cuda_targets test_cuda)
 

@@ -73,9 +73,10 @@ TEST_CASE("every call of a program finds its compiled kernels, without a GPU") {
 }
 
 TEST_CASE("a user's operation that no source has compiled is named, without a GPU") {
-  CHECK_THROWS_WITH((checked<program<not_compiled, step_inputs<square>, sw::wrt<>>>()),
-                    doctest::Contains("custom operation wrong_adjoint, of which no device kernel for its element type double is "
-                                      "compiled; write SHARDWISE_DEVICE_KERNELS(wrong_adjoint) at namespace scope"));
+  CHECK_THROWS_WITH(
+      (checked<program<not_compiled, step_inputs<square>, sw::wrt<>>>()),
+      doctest::Contains("custom operation wrong_adjoint, of which no device kernel for its element type double is "
+                        "compiled; write SHARDWISE_DEVICE_KERNELS(wrong_adjoint) at namespace scope"));
 }
 
 }  // namespace device_registered

@@ -1,89 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of CUDA's runtime and of NCCL as ranks and staged collectives call, on this process's memory: a stream is a thread that runs what is
-// queued, an NCCL communicator is MPI's, and a collective that is aborted ends. So the launch of GPUs by MPI runs where there is no GPU. For one
-// source of a program that links neither library, under an MPI with MPI_THREAD_MULTIPLE.
+// CUDA's runtime on paper (cuda/paper/cuda.hpp), and NCCL by MPI: a communicator is MPI's, and a collective that is aborted ends. So the launch
+// of GPUs by MPI runs where there is no GPU. For one source of a program that links neither library, under an MPI with MPI_THREAD_MULTIPLE.
 #pragma once
 
-#include <cuda_runtime.h>
 #include <nccl.h>
 #include <time.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <mutex>
-#include <set>
-#include <thread>
+
+#include "../paper/cuda.hpp"
 
 #include <shardwise/runtime/mpi/calls.hpp>
-
-struct CUstream_st {
-  CUstream_st() {
-    worker = std::thread([this] {
-      for (;;) {
-        std::unique_lock lock(gate);
-        changed.wait(lock, [&] { return !queue.empty(); });
-        const std::function<void()> f = queue.front();
-        lock.unlock();
-        if (!f) return;
-        f();
-        lock.lock();
-        queue.pop_front();
-        changed.notify_all();
-      }
-    });
-  }
-  ~CUstream_st() {
-    put({});
-    worker.join();
-  }
-  void put(std::function<void()> f) {
-    const std::lock_guard lock(gate);
-    queue.push_back(std::move(f));
-    changed.notify_all();
-  }
-  bool idle() {
-    const std::lock_guard lock(gate);
-    return queue.empty();
-  }
-  void wait() {
-    std::unique_lock lock(gate);
-    changed.wait(lock, [&] { return queue.empty(); });
-  }
-
-  std::mutex gate;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> queue;  // its front is under way
-  std::thread worker;
-};
-
-// Passed as often as it has been recorded, in the order of that.
-struct CUevent_st {
-  void pass(int n) {
-    const std::lock_guard lock(gate);
-    passed = n;
-    changed.notify_all();
-  }
-  void wait(int n) {
-    std::unique_lock lock(gate);
-    changed.wait(lock, [&] { return passed >= n; });
-  }
-
-  bool is_passed() {
-    const std::lock_guard lock(gate);
-    return passed >= recorded;
-  }
-
-  std::mutex gate;
-  std::condition_variable changed;
-  int recorded = 0, passed = 0;
-};
 
 struct ncclComm {
   MPI_Comm ranks = MPI_COMM_NULL;
@@ -92,114 +20,11 @@ struct ncclComm {
 
 namespace paper {
 
-inline std::mutex gate;
-inline std::set<cudaStream_t> streams;
-inline std::map<const std::byte*, std::size_t> pinned;
-inline bool is_pinned(const void* p) {
-  const auto* const at = static_cast<const std::byte*>(p);
-  const std::lock_guard lock(gate);
-  const auto next = pinned.upper_bound(at);
-  return next != pinned.begin() && at < std::prev(next)->first + std::prev(next)->second;
-}
 inline int ids = 0;
 
 }  // namespace paper
 
 extern "C" {
-
-cudaError_t cudaGetDeviceCount(int* n) {
-  *n = 8;
-  return cudaSuccess;
-}
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-const char* cudaGetErrorString(cudaError_t) { return "on paper"; }
-const char* cudaGetErrorName(cudaError_t) { return "on paper"; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = 1;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int) {
-  *s = new CUstream_st;
-  const std::lock_guard lock(paper::gate);
-  paper::streams.insert(*s);
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t s) {
-  {
-    const std::lock_guard lock(paper::gate);
-    paper::streams.erase(s);
-  }
-  delete s;  // which waits
-  return cudaSuccess;
-}
-cudaError_t cudaStreamQuery(cudaStream_t s) { return s->idle() ? cudaSuccess : cudaErrorNotReady; }
-cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-  s->wait();
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = new CUevent_st;
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // a stream may still know it
-cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-  s->put([e, n = ++e->recorded] { e->pass(n); });
-  return cudaSuccess;
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-  s->put([e, n = e->recorded] { e->wait(n); });
-  return cudaSuccess;
-}
-cudaError_t cudaDeviceSynchronize() {
-  std::set<cudaStream_t> all;
-  {
-    const std::lock_guard lock(paper::gate);
-    all = paper::streams;
-  }
-  for (cudaStream_t s : all) s->wait();
-  return cudaSuccess;
-}
-cudaError_t cudaMalloc(void** p, std::size_t bytes) {
-  *p = std::malloc(bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaFree(void* p) {
-  cudaDeviceSynchronize();
-  std::free(p);
-  return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(std::size_t*, std::size_t*) { return cudaSuccess; }
-cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
-  *p = std::malloc(bytes);
-  const std::lock_guard lock(paper::gate);
-  paper::pinned.emplace(static_cast<const std::byte*>(*p), bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaFreeHost(void* p) {
-  {
-    const std::lock_guard lock(paper::gate);
-    paper::pinned.erase(static_cast<const std::byte*>(p));
-  }
-  return cudaFree(p);
-}
-// As CUDA's own: from and to memory of the host that is not pinned it waits.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t s) {
-  s->put([=] { std::memcpy(to, from, bytes); });
-  if ((kind == cudaMemcpyDeviceToHost && !paper::is_pinned(to)) ||
-      (kind == cudaMemcpyHostToDevice && !paper::is_pinned(from)))
-    s->wait();
-  return cudaSuccess;
-}
-cudaError_t cudaEventQuery(cudaEvent_t e) { return e->is_passed() ? cudaSuccess : cudaErrorNotReady; }
-cudaError_t cudaEventSynchronize(cudaEvent_t e) {
-  e->wait(e->recorded);
-  return cudaSuccess;
-}
-cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* given) {
-  s->put([=] { f(given); });
-  return cudaSuccess;
-}
 
 const char* ncclGetErrorString(ncclResult_t) { return "on paper"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
