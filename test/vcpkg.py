@@ -166,7 +166,7 @@ def install(folder, cmake, compiler):
     consumer = work / "consumer"
     shutil.rmtree(consumer, ignore_errors=True)
     targets = ";".join(["shardwise::shardwise", *(f"shardwise::{name}" for name in features)])
-    subprocess.run([cmake, "-S", ROOT / "test/vcpkg", "-B", consumer, f"-DCMAKE_PREFIX_PATH={moved}", f"-DCMAKE_CXX_COMPILER={compiler}",
+    subprocess.run([cmake, "-G", "Ninja", "-S", ROOT / "test/vcpkg", "-B", consumer, f"-DCMAKE_PREFIX_PATH={moved}", f"-DCMAKE_CXX_COMPILER={compiler}",
                     f"-DCONSUMER_TARGETS={targets}"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([cmake, "--build", consumer], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([consumer / "consumer"], check=True)
