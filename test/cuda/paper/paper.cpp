@@ -57,8 +57,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t* k, const void* f) {
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3 grid, dim3 block, void**, std::size_t, cudaStream_t) {
   const auto none = [](dim3 d) { return d.x == 0 || d.y == 0 || d.z == 0; };
   if (none(grid) || none(block) || block.x * block.y * block.z > 1024 || grid.y > 65'535 || grid.z > 65'535) {
-    std::fprintf(stderr, "on paper: a kernel is launched with a grid of %u x %u x %u blocks of %u x %u x %u threads\n", grid.x,
-                 grid.y, grid.z, block.x, block.y, block.z);
+    std::fprintf(stderr, "on paper: a kernel is launched with a grid of %u x %u x %u blocks of %u x %u x %u threads\n",
+                 grid.x, grid.y, grid.z, block.x, block.y, block.z);
     std::abort();
   }
   if (!paper::capture) ++paper::kernels;
@@ -87,15 +87,18 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeTy
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void*, std::size_t) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void*,
+                                              std::size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType, std::uint64_t, std::uint64_t, std::int64_t) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType, std::uint64_t, std::uint64_t,
+                                          std::int64_t) {
   *l = reinterpret_cast<cublasLtMatrixLayout_t>(nothing);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*, std::size_t) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*,
+                                                std::size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) {
@@ -103,27 +106,28 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, const void*,
-                                                    std::size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void*, std::size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
-                                              cublasLtMatmulHeuristicResult_t* found, int* count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t* found,
+                                              int* count) {
   *found = {};
   found->state = CUBLAS_STATUS_SUCCESS;
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*,
-                                       cublasLtMatmulHeuristicResult_t* r) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t*, cublasLtMatmulHeuristicResult_t* r) {
   *r = {};
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*, cublasLtMatrixLayout_t, const void*,
-                              cublasLtMatrixLayout_t, const void*, const void*, cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*, cublasLtMatrixLayout_t,
+                              const void*, cublasLtMatrixLayout_t, const void*, const void*, cublasLtMatrixLayout_t, void*,
+                              cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
   if (!paper::capture) ++paper::kernels;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -139,11 +143,11 @@ struct circle {
   std::mutex gate;
   std::condition_variable changed;
   int ranks = 0;
-  std::vector<std::size_t> come;      // collectives, by rank
-  std::vector<std::string> what;      // each collective as the first that came to it says
-  std::vector<ncclComm_t> members;    // by rank once all are there
+  std::vector<std::size_t> come;                                         // collectives, by rank
+  std::vector<std::string> what;                                         // each collective as the first that came to it says
+  std::vector<ncclComm_t> members;                                       // by rank once all are there
   std::map<std::pair<std::size_t, int>, std::shared_ptr<circle>> parts;  // by (how manieth split of a rank, colour)
-  std::vector<std::size_t> splits;    // by rank
+  std::vector<std::size_t> splits;                                       // by rank
 };
 
 }  // namespace
@@ -164,8 +168,8 @@ ncclResult_t meet(ncclComm_t c, cudaStream_t s, std::string what) {
     const std::size_t mine = all.come[static_cast<std::size_t>(c->rank)]++;
     if (all.what.size() == mine) all.what.push_back(what);
     if (all.what[mine] != what) {
-      std::fprintf(stderr, "on paper: collective %zu of a communicator is %s on its rank %d, and %s on another\n", mine, what.c_str(),
-                   c->rank, all.what[mine].c_str());
+      std::fprintf(stderr, "on paper: collective %zu of a communicator is %s on its rank %d, and %s on another\n", mine,
+                   what.c_str(), c->rank, all.what[mine].c_str());
       std::abort();
     }
     all.changed.notify_all();
@@ -223,16 +227,19 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* r) {
 }
 ncclResult_t ncclGroupStart() { return ncclSuccess; }
 ncclResult_t ncclGroupEnd() { return ncclSuccess; }
-ncclResult_t ncclAllReduce(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t c, cudaStream_t s) {
+ncclResult_t ncclAllReduce(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t c,
+                           cudaStream_t s) {
   return meet(c, s, text("all_reduce", n, type, op));
 }
 ncclResult_t ncclAllGather(const void*, void*, std::size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s) {
   return meet(c, s, text("all_gather", n, type));
 }
-ncclResult_t ncclReduceScatter(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t c, cudaStream_t s) {
+ncclResult_t ncclReduceScatter(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t c,
+                               cudaStream_t s) {
   return meet(c, s, text("reduce_scatter", n, type, op));
 }
-ncclResult_t ncclReduce(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t s) {
+ncclResult_t ncclReduce(const void*, void*, std::size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t c,
+                        cudaStream_t s) {
   return meet(c, s, text("reduce", n, type, op) + " to " + std::to_string(root));
 }
 // Of pairs, which nobody waits for here.

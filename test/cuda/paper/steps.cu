@@ -23,7 +23,8 @@ void check_steps() {
   std::int64_t kernels = 0, graphs = 0, once = 0, again = 0;
   test::place::launch<typename Program::mesh_type>([&](auto& rank) {
     using Rank = std::remove_reference_t<decltype(rank)>;
-    sw::executor<Program, Rank> graph(rank), stream(rank, sw::device_execution::stream), watched(rank, sw::executor_checks::finite);
+    sw::executor<Program, Rank> graph(rank), stream(rank, sw::device_execution::stream),
+        watched(rank, sw::executor_checks::finite);
     const auto all = [&](auto& ex, int from) {
       for (int s = from; s < from + 3; ++s) {
         feed(ex, s);
