@@ -5,6 +5,7 @@
 
 #include <08_own_operation/operation.hpp>
 #include <custom_operations.hpp>
+#include <settled.hpp>
 #include <shardwise/cuda.cuh>
 #include <shardwise/module/function.hpp>
 #include <shardwise/more_functions.cuh>
@@ -22,19 +23,13 @@ using step_inputs = sw::inputs<sw::input_tensor<double, Extents>...>;
 template <class F, class Inputs, class Wrt>
 using program = sw::gradient_step<F, sw::mesh<one>, Inputs, Wrt, sw::pipeline<>, sw::cuda_backend>;
 
-// A program that nothing executes.
-template <class Step>
-struct settled : sw::runtime::lowered<Step> {};
-
 // Refuses what an executor's constructor would; returns how many calls are of operations that are no op_code of the library.
 template <class Step>
 int checked() {
-  static settled<Step> l;
-  const auto at = Step::mesh_type::coordinate(0);
-  l.lower(nullptr, at.data(), {}, nullptr);
-  sw::cuda::check_compiled<Step>(l.calls(), 0);
+  const auto& calls = test::calls_of<Step>(0);
+  sw::cuda::check_compiled<Step>(calls, 0);
   int own = 0;
-  for (const sw::runtime::call& c : l.calls()) own += Step::program.nodes[c.node].op == sw::op_code::custom;
+  for (const sw::runtime::call& c : calls) own += Step::program.nodes[c.node].op == sw::op_code::custom;
   return own;
 }
 

@@ -216,7 +216,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   return cudaSuccess;
 }
 
-// Zeros, so that what no kernel has written is the same in every run.
+// Zeros, so that what no kernel has written is the same in every run. A device has 2^40 bytes.
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   if (paper::capture) return paper::refused();
   *p = bytes < std::size_t{1} << 40 ? std::calloc(bytes > 0 ? bytes : 1, 1) : nullptr;

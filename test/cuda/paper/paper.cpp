@@ -145,7 +145,6 @@ struct circle {
   int ranks = 0;
   std::vector<std::size_t> come;                                         // collectives, by rank
   std::vector<std::string> what;                                         // each collective as the first that came to it says
-  std::vector<ncclComm_t> members;                                       // by rank once all are there
   std::map<std::pair<std::size_t, int>, std::shared_ptr<circle>> parts;  // by (how manieth split of a rank, colour)
   std::vector<std::size_t> splits;                                       // by rank
 };
@@ -189,7 +188,6 @@ ncclComm_t joined(const std::shared_ptr<circle>& c) {
   made->rank = c->ranks++;
   c->come.push_back(0);
   c->splits.push_back(0);
-  c->members.push_back(made);
   return made;
 }
 

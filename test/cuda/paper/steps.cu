@@ -25,8 +25,8 @@ void check_steps() {
     using Rank = std::remove_reference_t<decltype(rank)>;
     sw::executor<Program, Rank> graph(rank), stream(rank, sw::device_execution::stream),
         watched(rank, sw::executor_checks::finite);
-    const auto all = [&](auto& ex, int from) {
-      for (int s = from; s < from + 3; ++s) {
+    const auto three = [&](auto& ex) {
+      for (int s = 1; s <= 3; ++s) {
         feed(ex, s);
         ex.run(environment(s));
         CHECK(ex.loss() == 0);
@@ -44,13 +44,13 @@ void check_steps() {
     graph.initialise(7);
     stream.initialise(7);
     watched.initialise(7);
-    all(graph, 1);  // numbers of a run that are new are stored by a kernel
+    three(graph);  // numbers of a run that are new are stored by a kernel
     counted(graphs, &paper::launched_graphs, [&] { graph.run(environment(3)); });
     counted(kernels, &paper::launched_kernels, [&] { graph.run(environment(3)); });
-    all(stream, 1);
+    three(stream);
     counted(once, &paper::launched_kernels, [&] { stream.run(environment(3)); });
     counted(again, &paper::launched_kernels, [&] { stream.run(environment(3)); });
-    all(watched, 1);
+    three(watched);
     std::vector<typename Program::element> whole(static_cast<std::size_t>(sw::numel(graph.parameter_spec(0))));
     graph.gather_parameter(0, whole);
   });
@@ -60,12 +60,14 @@ void check_steps() {
   CHECK(once > 50 * ranks);
 }
 
-TEST_CASE("on paper: a training step of one device") { check_steps<step<float, 1, 1>>(); }
-TEST_CASE("on paper: of three data-parallel devices, which do not divide the batch") { check_steps<step<float, 3, 1>>(); }
-TEST_CASE("on paper: of four devices that split the heads, sequence parallel") {
+TEST_CASE("on paper: a step of one device") { check_steps<step<float, 1, 1>>(); }
+TEST_CASE("on paper: a step of three data-parallel devices, which do not divide the batch") {
+  check_steps<step<float, 3, 1>>();
+}
+TEST_CASE("on paper: a step of four devices that split the heads, sequence parallel") {
   check_steps<step<float, 1, 4, sequence_parallel>>();
 }
-TEST_CASE("on paper: of two times four devices, collectives beside kernels") {
+TEST_CASE("on paper: a step of two times four devices, collectives beside kernels") {
   check_steps<step<float, 2, 4, tensor_parallel, sizes, test::place, sw::pipeline<sw::schedule_comm_wait>>>();
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <models.hpp>
 #include <placed_steps.hpp>
+#include <settled.hpp>
 #include <shardwise/runtime/cuda/staged_blocks.hpp>
-#include <shardwise/runtime/program/lowered.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,10 +43,6 @@ struct written_link final : sw::processes::host_link {
   void reset_counts() override {}
 };
 
-// A program that nothing executes.
-template <class Step>
-struct settled : sw::runtime::lowered<Step> {};
-
 template <class Step>
 void check_room() {
   std::vector<std::byte> memory;
@@ -57,10 +53,7 @@ void check_room() {
     std::int64_t most = 0;
     int batches = 0, overlapping = 0;
     for (int rank = 0; rank < Step::mesh_type::size; ++rank) {
-      static settled<Step> l;
-      const auto at = Step::mesh_type::coordinate(rank);
-      l.lower(nullptr, at.data(), {}, nullptr);
-      for (const sw::runtime::call& c : l.calls()) {
+      for (const sw::runtime::call& c : test::calls_of<Step>(rank)) {
         if (!sw::communicates(c.kind) || c.members == 0 || (axes >> c.axis & 1U) == 0) continue;
         batches += c.members > 1;
         const staged_blocks blocks(&c, c.members, memory.data(), room);

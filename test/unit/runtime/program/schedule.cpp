@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <gpt.hpp>
+#include <settled.hpp>
 #include <shardwise/runtime/cuda/backend.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 
@@ -19,17 +20,6 @@ struct on_paper : test::on_threads {
 template <int D, int N>
 using program = step<float, D, N, tensor_parallel, sizes, on_paper>;
 
-// A program that nothing executes.
-template <class Step>
-struct settled : sw::runtime::lowered<Step> {};
-template <class Step>
-sw::dynamic_array<sw::runtime::call> calls_of(int rank) {
-  static settled<Step> l;
-  const auto c = Step::mesh_type::coordinate(rank);
-  l.lower(nullptr, c.data(), {}, nullptr);
-  return l.calls();
-}
-
 // Whether call `before` is surely done when call `after` starts, by streams and waits alone.
 bool ordered(const sw::dynamic_array<scheduled_call>& s, int before, int after) {
   if (s[static_cast<std::size_t>(before)].stream == s[static_cast<std::size_t>(after)].stream) return true;
@@ -43,7 +33,7 @@ bool ordered(const sw::dynamic_array<scheduled_call>& s, int before, int after) 
 template <class Step>
 void check_schedule() {
   for (int rank = 0; rank < Step::mesh_type::size; ++rank) {
-    const auto calls = calls_of<Step>(rank);
+    const auto calls = test::calls_of<Step>(rank);
     const auto s = sw::runtime::schedule(sw::runtime::tables_of<Step>::get(), calls);
     sw::dynamic_array<sw::dynamic_array<sw::runtime::access>> touched;
     for (const auto& c : calls) touched.push_back(sw::runtime::accesses_of(sw::runtime::tables_of<Step>::get(), c));
