@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times attention of float on a GPU, forward and adjoint, by the library's kernels with several tiles: GPT-2's shape (batch 8, 12 heads,
-// 1024 x 64, causal, times before heads), and heads of 128. Every row is what the first gives, or it is named and the exit status is 1.
+// Times attention of float on a GPU, forward and adjoint, by tensor cores with factors in two parts and by TF32, in several shapes, and
+// without: GPT-2's shape (batch 8, 12 heads, 1024 x 64, causal, times before heads), and heads of 128. Every row is what the first gives
+// but for rounding (1e-4 in two parts, 1e-2 by TF32), or it is named and the exit status is 1.
 // Usage: attention_float [rounds]; medians in milliseconds for one layer, and the operations a second of a least algorithm: two products
 // forward and five backward of the half of the scores that are seen.
 #include <algorithm>
@@ -114,7 +115,7 @@ std::vector<float> expected;
 bool good = true;
 
 template <class F, class Q, class K>
-void row(const char* name, const tensors& t, int rounds, F&& forward, Q&& of_queries, K&& of_keys) {
+void row(const char* name, const tensors& t, int rounds, double bound, F&& forward, Q&& of_queries, K&& of_keys) {
   for (const cu::device_memory* m : {&t.out, &t.dq, &t.dk, &t.dv, &t.lse})
     cu::check(cudaMemset(m->data(), 255, m == &t.lse ? 4 * t.rows : 4 * t.count), "cudaMemset");
   const double f = milliseconds(rounds, forward);
@@ -127,52 +128,71 @@ void row(const char* name, const tensors& t, int rounds, F&& forward, Q&& of_que
     const double d = std::abs(static_cast<double>(now[i]) - expected[i]);
     if (!(d <= worst)) worst = d;
   }
-  good = good && worst < 1e-3;
+  good = good && worst < bound;
   const double product =
       static_cast<double>(batch * heads * times) * static_cast<double>(times * t.size) / 1e9;  // causal: half of it
   std::printf(
-      "%-34s forward %7.3f ms %5.1f TFLOP/s  dq %7.3f  dk, dv %7.3f  adjoint %7.3f ms %5.1f TFLOP/s  differs by %.1e%s\n",
-      name, f, 2 * product / f, q, k, q + k, 5 * product / (q + k), worst, worst < 1e-3 ? "" : "  WRONG");
+      "%-42s forward %7.3f ms %5.1f TFLOP/s  dq %7.3f  dk, dv %7.3f  adjoint %7.3f ms %5.1f TFLOP/s  differs by %.1e%s\n",
+      name, f, 2 * product / f, q, k, q + k, 5 * product / (q + k), worst, worst < bound ? "" : "  WRONG");
 }
-template <class Tile>
-void tiled(const char* name, const tensors& t, int rounds) {
+
+using in_two_parts = kernels::mma::split_factors;
+using by_tf32 = kernels::mma::tf32_factors;
+template <class F>
+inline constexpr double bound_of = F::terms == 1 ? 1e-2 : 1e-4;
+
+// Forward, dq, and dk and dv, each in a shape.
+template <class Forward, class Queries, class Keys>
+void shaped(const char* name, const tensors& t, int rounds) {
   const auto x = t.call();
   const auto g = t.gradients();
   row(
-      name, t, rounds, [&] { kernels::attend_by_tiles<Tile>(x, t.result(), t.at(t.lse), nullptr); },
-      [&] { kernels::attend_back_queries_by_tiles<Tile>(x, g, nullptr); },
-      [&] { kernels::attend_back_keys_by_tiles<Tile>(x, g, nullptr); });
+      name, t, rounds, bound_of<typename Forward::factors>,
+      [&] { kernels::mma::attend<Forward>(x, t.result(), t.at(t.lse), nullptr); },
+      [&] { kernels::mma::attend_back_to_queries<Queries>(x, g, nullptr); },
+      [&] { kernels::mma::attend_back_to_keys<Keys>(x, g, nullptr); });
+}
+template <class F, int Size>
+void as_programs_run_it(const char* name, const tensors& t, int rounds) {
+  shaped<kernels::mma::forward_shape_of<F, Size>, kernels::mma::queries_shape_of<F, Size>,
+         kernels::mma::keys_shape_of<F, Size>>(name, t, rounds);
+}
+template <class F, int Size, int Strips, int Warps, int Columns, bool Held, int Blocks>
+void in_one_shape(const char* name, const tensors& t, int rounds) {
+  using backward = kernels::mma::backward_shape<F, Size, Strips, Warps, Columns, Held, Blocks>;
+  shaped<kernels::mma::forward_shape<F, Size, Strips, Warps, Columns, Held, Blocks>, backward, backward>(name, t, rounds);
 }
 
 }  // namespace
 
+#define IN_ONE_SHAPE(...) in_one_shape<__VA_ARGS__>(#__VA_ARGS__, t, rounds)
+
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
   if (rounds < 1) return std::puts("usage: attention_float [rounds], at least 1"), 1;
-  {
-    const tensors t(64);
+  for (const std::int64_t size : {64, 128}) {
+    const tensors t(size);
     const auto x = t.call();
-    const auto g = t.gradients();
-    auto of_queries = g, of_keys = g;
+    auto of_queries = t.gradients(), of_keys = of_queries;
     of_queries.dk.data = of_queries.dv.data = nullptr;
     of_keys.dq.data = nullptr;
+    std::printf("heads of %d; size, strips, warps, columns, held, blocks\n", static_cast<int>(size));
     row(
-        "64, as programs run it", t, rounds, [&] { kernels::attend(x, t.result(), t.at(t.lse), nullptr); },
+        "without tensor cores", t, rounds, 1e-4, [&] { kernels::attend(x, t.result(), t.at(t.lse), nullptr); },
         [&] { kernels::attend_back(x, of_queries, nullptr); }, [&] { kernels::attend_back(x, of_keys, nullptr); });
-    const cu::device_memory turns(
-        static_cast<std::size_t>(sw::operations::attention_turn_bytes({batch, heads, heads, times, times, t.size, t.size})));
-    row(
-        "64, dq in turns", t, rounds, [&] { kernels::attend(x, t.result(), t.at(t.lse), nullptr); },
-        [&] { kernels::attend_back(x, g, nullptr, turns.data()); }, [] {});
-    tiled<kernels::tiling<float, 64, 64, 64, 8>>("64, 64 x 64, 8 x 16 threads", t, rounds);
-    tiled<kernels::tiling<float, 64, 64, 64, 16, 8>>("64, 64 x 64, 16 x 8 threads", t, rounds);
-    tiled<kernels::tiling<float, 64, 32, 64, 16, 8>>("64, 32 x 64, 16 x 8 threads", t, rounds);
-    tiled<kernels::tiling<float, 64, 32, 64, 8, 16>>("64, 32 x 64, 8 x 16 threads", t, rounds);
-  }
-  {
-    const tensors t(128);
-    tiled<kernels::tiling<float, 128, 64, 64, 16>>("128, 64 x 64, 16 x 16 threads", t, rounds);
-    tiled<kernels::tiling<float, 128, 64, 32, 8>>("128, 64 x 32, 8 x 16 threads", t, rounds);
+    if (size == 64) {
+      as_programs_run_it<in_two_parts, 64>("in two parts, as programs run it", t, rounds);
+      as_programs_run_it<by_tf32, 64>("by TF32, as programs run it", t, rounds);
+      IN_ONE_SHAPE(in_two_parts, 64, 1, 4, 32, false, 3);
+      IN_ONE_SHAPE(in_two_parts, 64, 1, 8, 64, false, 1);
+      IN_ONE_SHAPE(in_two_parts, 64, 2, 4, 32, false, 1);
+      IN_ONE_SHAPE(by_tf32, 64, 1, 4, 32, true, 2);
+      IN_ONE_SHAPE(by_tf32, 64, 2, 4, 64, false, 1);
+    } else {
+      as_programs_run_it<in_two_parts, 128>("in two parts, as programs run it", t, rounds);
+      as_programs_run_it<by_tf32, 128>("by TF32, as programs run it", t, rounds);
+      IN_ONE_SHAPE(in_two_parts, 128, 1, 8, 32, true, 1);
+    }
   }
   return good ? 0 : 1;
 }

@@ -112,7 +112,7 @@ inline void forward(const tensors& t, way by, cudaStream_t s) {
   const auto x = t.call();
   float* const lse = tensors::sums(t.lse);
   if (by == way::library) must_be_taken(kernels::attend_by_library(x, tensors::at(t.out), lse, t.scratch.data(), s));
-  else if (by == way::tensor_cores) must_be_taken(kernels::attend_by_mma(x, t.result(), lse, s));
+  else if (by == way::tensor_cores) must_be_taken(kernels::attend_by_mma(x, t.result(), lse, false, s));
   else kernels::attend(x, t.result(), lse, s);
 }
 // With delta, which is an operation of its own.
@@ -120,7 +120,7 @@ inline void adjoint(const tensors& t, way by, cudaStream_t s) {
   const auto x = t.call();
   t.multiply(s);
   if (by == way::library) must_be_taken(kernels::attend_back_by_library(x, t.gradients(), t.scratch.data(), s));
-  else if (by == way::tensor_cores) must_be_taken(kernels::attend_back_by_mma(x, t.gradients(), s));
+  else if (by == way::tensor_cores) must_be_taken(kernels::attend_back_by_mma(x, t.gradients(), false, s));
   else kernels::attend_back(x, t.gradients(), s);
 }
 

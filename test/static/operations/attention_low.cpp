@@ -54,7 +54,7 @@ static_assert(gradients_are(dtype::bf16, dtype::f32) && gradients_are(dtype::f64
 static_assert(gradient(dtype::bf16, dtype::bf16, dtype::f32, 0).error.what == sw::problem::types_differ);
 static_assert(gradient(dtype::bf16, dtype::f32, dtype::bf16, 0).error.what == sw::problem::types_differ);
 
-// Float and double run by the library's own kernels, which need nothing, but for float's adjoint in turns.
+// Float and double run by the library's own kernels, which need nothing.
 template <const sw::operation& Op>
 constexpr std::int64_t scratch(dtype t) {
   const sw::spec all[] = {of<q>(t), of<k>(t), of<v>(t)};
@@ -62,11 +62,7 @@ constexpr std::int64_t scratch(dtype t) {
   return Op.device_scratch.value(causal, in, 3, all[0]);
 }
 constexpr sw::attention_extents extents{2, 8, 2, 300, 700, 128, 64};
-static_assert(scratch<attention>(dtype::f32) == 0 && scratch<adjoint>(dtype::f64) == 0);
-// Of float: a counter for each tile of queries that a head has, of heads whose adjoint adds in turns; no more for longer heads.
-static_assert(scratch<adjoint>(dtype::f32) == sw::operations::attention_turn_bytes(extents));  // its heads are longer: 0
-static_assert(sw::operations::attention_turn_bytes({2, 3, 3, 65, 65, 64, 64}) == sw::device_scratch::align(4 * 2 * 3 * 2));
-static_assert(sw::operations::attention_turn_bytes({2, 3, 3, 65, 65, 65, 64}) == 0);
+static_assert(scratch<attention>(dtype::f32) == 0 && scratch<adjoint>(dtype::f32) == 0 && scratch<adjoint>(dtype::f64) == 0);
 static_assert(scratch<attention>(dtype::bf16) == sw::operations::attention_library_forward_bytes);
 static_assert(scratch<adjoint>(dtype::f16) == sw::operations::attention_library_adjoint_bytes(extents) +
                                                   sw::operations::attention_projection_bytes(extents));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on devices: a block for each tile of queries of a head, which goes through the keys in tiles of shared memory with the
-// largest score and the sum of exponentials so far. Float and double in heads of up to 128 have kernels of their own
-// (device_registers_forward.cuh); the kernel here takes larger heads and elements of two bytes. The adjoint: device_backward.cuh.
+// largest score and the sum of exponentials so far. Double in heads of up to 128 has kernels of its own (device_registers_forward.cuh), other
+// types have where there are tensor cores (device_mma_forward.cuh); the kernel here takes the rest. The adjoint: device_backward.cuh.
 // Price: no tensor cores. Nothing is compiled by including it: see device_elements.cuh.
 #pragma once
 
@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(threads)
 // lse: null where nobody wants it; so is out's data.
 template <class C, class T>
 void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, C* lse, cudaStream_t stream) {
-  if constexpr (std::is_same_v<T, C>)
+  if constexpr (std::is_same_v<T, double>)
     if (fits_registers(x)) return attend_by_registers(x, out, lse, stream);
-  by_size<least_size<T, C>>(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
+  by_size<least_size<T>>(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
     constexpr int most = decltype(size)::value;
     const std::int64_t tiles = tiles_of(x.queries, tile_rows<C, most>), blocks = tiles * x.heads * x.batch;
     const int bytes = shared_bytes<C, most>(3, 1, x.size > x.value_size ? x.size : x.value_size);
@@ -112,7 +112,7 @@ struct attention_adjoint_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     const auto x = host::attention_call_of(k, operations::attention_adjoint_inputs);
-    attend_back(x, host::attention_gradients<T>(k, x), stream, k.scratch());
+    attend_back(x, host::attention_gradients<T>(k, x), stream);
   }
 };
 

@@ -4,7 +4,7 @@
 // of dout with values are computed in both.
 #pragma once
 
-#include <shardwise/operations/attention/device_registers_ordered.cuh>
+#include <shardwise/operations/attention/device_registers_backward.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -118,17 +118,12 @@ __global__ void __launch_bounds__(threads)
   if (g.dv.data) store(g.dv, at.b, at.h, at.first, x.keys, dv, value_size, ty, tx);
 }
 
-// turns: scratch of operations::attention_turn_bytes, null where there is none.
 template <class T, class C>
-void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, cudaStream_t stream,
-                 void* turns = nullptr) {
+void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, cudaStream_t stream) {
   const std::int64_t larger = x.size > x.value_size ? x.size : x.value_size;
-  if constexpr (std::is_same_v<T, C>)
-    if (fits_registers(x)) {
-      if (!attend_back_in_turns(x, g, turns, stream)) attend_back_by_registers(x, g, stream);
-      return;
-    }
-  by_size<least_size<T, C>>(larger, [&](auto size) {
+  if constexpr (std::is_same_v<T, double>)
+    if (fits_registers(x)) return attend_back_by_registers(x, g, stream);
+  by_size<least_size<T>>(larger, [&](auto size) {
     constexpr int most = decltype(size)::value, rows = tile_rows<C, most>;
     const int bytes = shared_bytes<C, most>(4, 2, larger);
     const std::int64_t of_queries = tiles_of(x.queries, rows), of_keys = tiles_of(x.keys, rows);

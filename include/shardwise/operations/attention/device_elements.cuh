@@ -5,7 +5,7 @@
 #pragma once
 
 #include <shardwise/operations/attention/device_attend.cuh>
-#include <shardwise/operations/attention/device_attend_low.cuh>
+#include <shardwise/operations/attention/device_attend_float.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -13,9 +13,9 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace attention_detail {
 
-// Two-byte elements have float statistics beside them, which a device_kernel of one type cannot read.
+// Two-byte elements have float statistics beside them, which a device_kernel of one type cannot read; nor does it know of TF32.
 template <class T, const custom_operation& Op, launcher Run, launcher Prepare>
-bool compile_low() {
+bool compile_in_float() {
   custom_launchers l = launchers_of<Op>();
   l.of[static_cast<int>(dtype_v<T>)] = Run;
   l.prepare[static_cast<int>(dtype_v<T>)] = Prepare;
@@ -24,9 +24,11 @@ bool compile_low() {
 }
 template <class T, const custom_operation&... Op>
 bool compile(operation_list<Op...>) {
-  if constexpr (is_low_precision(dtype_v<T>))
-    return (compile_low<T, Op, &run_low<Op, T>, &prepare_low<Op, T>>() && ...) &&
-           compile_low<T, custom::attention_delta, &run_low_delta<T>, nullptr>();
+  if constexpr (std::is_same_v<T, float>)
+    return (compile_in_float<T, Op, &run_in_float<Op, T>, nullptr>() && ...) && compile_custom<custom::attention_delta, T>();
+  else if constexpr (is_low_precision(dtype_v<T>))
+    return (compile_in_float<T, Op, &run_in_float<Op, T>, &prepare_in_float<Op, T>>() && ...) &&
+           compile_in_float<T, custom::attention_delta, &run_delta_in_float<T>, nullptr>();
   else return (compile_custom<Op, T>() && ...) && compile_custom<custom::attention_delta, T>();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention by tensor cores is made of: tiles of two-byte elements in shared memory, their fragments in the registers of a warp, and
-// products of fragments. Tensor cores as of sm_80 (mma.sync m16n8k16). Which weights count: device_mma_weights.cuh.
+// What attention by tensor cores is made of: tiles in shared memory, their fragments in the registers of a warp, and products of
+// fragments, of elements of two bytes and of float. Tensor cores as of sm_80 (mma.sync m16n8k16, of float m16n8k8). Which weights count:
+// device_mma_weights.cuh.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +40,15 @@ __device__ std::uint32_t pack(float low, float high) {
 
 // Rows of Size elements in chunks of 16 bytes. Chunk c of row r lies at c ^ r % 8, so that the eight rows that ldmatrix reads at once
 // share no bank.
-template <int Size>
+template <class T>
+inline constexpr int chunk = 16 / static_cast<int>(sizeof(T));
+template <class T, int Size>
 __device__ int chunk_at(int row, int c) {
-  return row * Size + ((c ^ (row & 7)) << 3);
+  return row * Size + (c ^ (row & 7)) * chunk<T>;
+}
+template <class T, int Size>
+__device__ int element_at(int row, int column) {
+  return chunk_at<T, Size>(row, column / chunk<T>) + column % chunk<T>;
 }
 __device__ inline std::uint32_t address_of(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -61,22 +68,23 @@ struct head_rows {
 // not there nothing is read.
 template <int Rows, int Size, int Threads, class T>
 __device__ void fetch(T* tile, const head_rows<const T>& x, int first, int end, int size, bool whole) {
-  constexpr int chunks = Size / 8, step = Threads / chunks;
+  constexpr int each = chunk<T>, chunks = Size / each, step = Threads / chunks, bytes = static_cast<int>(sizeof(T));
   const int row = static_cast<int>(threadIdx.x) / chunks, c = static_cast<int>(threadIdx.x) % chunks;
-  const T* from = x.row(first + row) + 8 * c;
+  const T* from = x.row(first + row) + each * c;
   if (whole) {
-    const std::uint32_t to = address_of(tile + chunk_at<Size>(row, c));
-    const int left = 8 * c < size ? end - first - row : 0;
+    const std::uint32_t to = address_of(tile + chunk_at<T, Size>(row, c));
+    const int left = each * c < size ? end - first - row : 0;
 #pragma unroll
     for (int n = 0; n < Rows / step; ++n, from += step * x.time)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + 2 * n * step * Size), "l"(from),
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + bytes * n * step * Size), "l"(from),
                    "r"(n * step < left ? 16 : 0)
                    : "memory");
   } else {
 #pragma unroll 1
     for (int n = 0; n < Rows / step; ++n, from += step * x.time)
-      for (int e = 0; e < 8; ++e)
-        tile[chunk_at<Size>(row + n * step, c) + e] = first + row + n * step < end && 8 * c + e < size ? from[e] : T{};
+      for (int e = 0; e < each; ++e)
+        tile[chunk_at<T, Size>(row + n * step, c) + e] =
+            first + row + n * step < end && each * c + e < size ? from[e] : T{};
   }
 }
 __device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
@@ -84,11 +92,14 @@ __device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "
 // Whether what this thread has fetched has an infinity or what is no number.
 template <int Rows, int Size, int Threads, class T>
 __device__ bool has_infinite(const T* tile) {
-  constexpr std::uint32_t low = std::is_same_v<T, bfloat16> ? 0x7F80U : 0x7C00U, high = low << 16;
-  constexpr int chunks = Size / 8, step = Threads / chunks;
+  constexpr std::uint32_t low = std::is_same_v<T, float>      ? 0x7F800000U
+                                : std::is_same_v<T, bfloat16> ? 0x7F80U
+                                                              : 0x7C00U,
+                          high = sizeof(T) == 2 ? low << 16 : low;
+  constexpr int chunks = Size / chunk<T>, step = Threads / chunks;
   static_assert(Threads % chunks == 0 && step % 8 == 0 && Rows % step == 0);
   const T* const from =
-      tile + chunk_at<Size>(static_cast<int>(threadIdx.x) / chunks, static_cast<int>(threadIdx.x) % chunks);
+      tile + chunk_at<T, Size>(static_cast<int>(threadIdx.x) / chunks, static_cast<int>(threadIdx.x) % chunks);
   bool found = false;
 #pragma unroll
   for (int n = 0; n < Rows / step; ++n) {
@@ -100,7 +111,8 @@ __device__ bool has_infinite(const T* tile) {
 
 // --- fragments --------------------------------------------------------------------------------------------------------------
 
-// A lane's part of 16 x 16 elements: pairs (row lane / 4, columns 2 (lane % 4)..), that with row + 8, with column + 8, with both.
+// A lane's part of 16 rows of 32 bytes, 16 or 8 elements deep: words (row lane / 4, word lane % 4), that with row + 8, with word + 4, with
+// both.
 struct fragment {
   std::uint32_t r[4];
 };
@@ -119,51 +131,143 @@ __device__ fragment load(std::uint32_t address) {
   return f;
 }
 
-// Where this lane reads of a tile: row and half of 16 columns. Fragments of the left factor of a product, and those of a right one
-// that lies by its rows, go down the rows first; those of a right one that lies by its columns along the size first.
-template <int Size, bool Down>
+__device__ inline std::uint32_t read_word(std::uint32_t address) {
+  std::uint32_t w;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(w) : "r"(address));
+  return w;
+}
+
+// Where this lane reads of a tile whose rows are so many bytes: row and half of 32 bytes. Fragments of the left factor of a product, and
+// those of a right one that lies by its rows, go down the rows first; those of a right one that lies by its columns along the size first.
+template <int Row, bool Down>
 struct lane_address {
   std::uint32_t at, turn;
   __device__ explicit lane_address(const void* tile) {
     const int lane = static_cast<int>(threadIdx.x) % 32, row = Down ? lane % 16 : lane / 16 * 8 + lane % 8;
-    at = address_of(tile) + static_cast<std::uint32_t>(row * Size * 2);
+    at = address_of(tile) + static_cast<std::uint32_t>(row * Row);
     turn = static_cast<std::uint32_t>((Down ? lane / 16 : lane / 8 % 2) ^ (lane % 8));
   }
-  // Of the 16 rows from `row`, a multiple of 16, and the 16 columns from 16 `columns`.
-  __device__ std::uint32_t operator()(int row, int columns) const {
-    return at + ((static_cast<std::uint32_t>(2 * columns) ^ turn) << 4) + static_cast<std::uint32_t>(row * Size * 2);
+  // Of the 16 rows from `row`, a multiple of 16, and the 32 bytes from 32 `k`.
+  __device__ std::uint32_t operator()(int row, int k) const {
+    return at + ((static_cast<std::uint32_t>(2 * k) ^ turn) << 4) + static_cast<std::uint32_t>(row * Row);
   }
 };
 
-// c += a b, of a 16 x 16 and b 16 x 8. A lane has of c elements 2 r + e: row lane / 4 + 8 r, column 2 (lane % 4) + e.
+// --- factors ----------------------------------------------------------------------------------------------------------------
+
+// How elements come to tensor cores, which multiply 32 bytes of a row with 32 bytes of a column: what of a left factor's fragment, and of
+// two words of a right one's, is multiplied. add<0> to add<terms - 1>: c += a b, of a 16 rows and b 8 columns. A lane has of c elements
+// 2 r + e: row lane / 4 + 8 r, column 2 (lane % 4) + e. A warp has to wait for a sum before it adds to it again, so `together` blocks of
+// 8 columns go through each term side by side.
+struct words_of_column {
+  std::uint32_t r[2];
+};
+
+// Elements of two bytes, as they are.
 template <class T>
-__device__ void add_product(float (&c)[4], const fragment& a, std::uint32_t b0, std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, bfloat16>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
-  else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
+struct two_byte_factors {
+  using element = T;
+  using left = fragment;
+  using right = words_of_column;
+  static constexpr int terms = 1, together = 2;
+  __device__ static left left_of(const fragment& f) { return f; }
+  __device__ static right right_of(std::uint32_t low, std::uint32_t high) { return {{low, high}}; }
+  template <int>
+  __device__ static void add(float (&c)[4], const left& a, const right& b) {
+    if constexpr (std::is_same_v<T, bfloat16>)
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+    else
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+  }
+};
+
+// Tensor cores read the first 19 bits of a float: sign, exponent and 10 bits of the fraction.
+__device__ inline void add_tf32(float (&c)[4], const fragment& a, const words_of_column& b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
 }
 
+// Floats rounded to TF32, for programs that allow it (cuda_backend_tf32).
+struct tf32_factors {
+  using element = float;
+  using left = fragment;
+  using right = words_of_column;
+  static constexpr int terms = 1, together = 4;
+  __device__ static std::uint32_t rounded(std::uint32_t x) {
+    std::uint32_t y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
+    return y;
+  }
+  __device__ static left left_of(const fragment& f) {
+    return {{rounded(f.r[0]), rounded(f.r[1]), rounded(f.r[2]), rounded(f.r[3])}};
+  }
+  __device__ static right right_of(std::uint32_t low, std::uint32_t high) { return {{rounded(low), rounded(high)}}; }
+  template <int>
+  __device__ static void add(float (&c)[4], const left& a, const right& b) {
+    add_tf32(c, a, b);
+  }
+};
+
+// Floats as sums of two parts that TF32 holds, high and low: of (a + a')(b + b') all but a' b' is added, the small terms first. Law: high
+// is the float's first 11 significant bits, low the rest rounded to 11, so a product's relative error is at most 2^-20 + 2^-21, that of
+// a' b' and of two roundings of low. Price: three products for one; with a factor that is not finite none is a number.
+struct split_factors {
+  using element = float;
+  static constexpr int terms = 3, together = 4;
+  struct left {
+    fragment high, low;
+  };
+  struct right {
+    words_of_column high, low;
+  };
+  __device__ static void split(std::uint32_t x, std::uint32_t& high, std::uint32_t& low) {
+    high = x & 0xFFFFE000U;
+    low = __float_as_uint(__uint_as_float(x) - __uint_as_float(high)) + 0x1000U;  // half a unit of what is read
+  }
+  __device__ static left left_of(const fragment& f) {
+    left l;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) split(f.r[i], l.high.r[i], l.low.r[i]);
+    return l;
+  }
+  __device__ static right right_of(std::uint32_t low, std::uint32_t high) {
+    right r;
+    split(low, r.high.r[0], r.low.r[0]);
+    split(high, r.high.r[1], r.low.r[1]);
+    return r;
+  }
+  template <int Term>
+  __device__ static void add(float (&c)[4], const left& a, const right& b) {
+    add_tf32(c, Term == 0 ? a.low : a.high, Term == 1 ? b.low : b.high);
+  }
+};
+
+template <class F, int Size>
+inline constexpr int row_bytes = Size * static_cast<int>(sizeof(typename F::element));
+
 // A warp's strips of 16 rows of a tile that stays: held in registers, or read again each time.
-template <bool Held, int Strips, int Size>
+template <class F, bool Held, int Strips, int Size>
 struct left_rows {
-  fragment f[Strips][Size / 16];
+  static constexpr int unrolled = row_bytes<F, Size> / 32;
+  fragment f[Strips][row_bytes<F, Size> / 32];
   __device__ left_rows(const void* tile, int row) {
-    const lane_address<Size, true> at(tile);
+    const lane_address<row_bytes<F, Size>, true> at(tile);
 #pragma unroll
     for (int m = 0; m < Strips; ++m)
 #pragma unroll
-      for (int k = 0; k < Size / 16; ++k) f[m][k] = load(at(row + 16 * m, k));
+      for (int k = 0; k < row_bytes<F, Size> / 32; ++k) f[m][k] = load(at(row + 16 * m, k));
   }
   __device__ fragment operator()(int m, int k) const { return f[m][k]; }
 };
-template <int Strips, int Size>
-struct left_rows<false, Strips, Size> {
-  lane_address<Size, true> at;
+template <class F, int Strips, int Size>
+struct left_rows<F, false, Strips, Size> {
+  static constexpr int unrolled = sizeof(typename F::element) == 4 ? 4 : row_bytes<F, Size> / 32;
+  lane_address<row_bytes<F, Size>, true> at;
   int row;
   __device__ left_rows(const void* tile, int first) : at(tile), row(first) {}
   __device__ fragment operator()(int m, int k) const { return load(at(row + 16 * m, k)); }
@@ -184,55 +288,114 @@ struct zero {
   __device__ float operator()(int, int) const { return 0; }
 };
 
+// c(strip, first + n) += a(strip) b(n).
+template <class F, int Term = 0, int Strips, int Count>
+__device__ __forceinline__ void add_products(float (&c)[Strips][Count][4], int first, const typename F::left (&a)[Strips],
+                                             const typename F::right (&b)[F::together]) {
+#pragma unroll
+  for (int n = 0; n < F::together; ++n)
+#pragma unroll
+    for (int m = 0; m < Strips; ++m) F::template add<Term>(c[m][first + n], a[m], b[n]);
+  if constexpr (Term + 1 < F::terms) add_products<F, Term + 1>(c, first, a, b);
+}
+
 // s(row, column) = first + sum over the size of x(row, i) y(column, i).
-template <class T, int Size, int Strips, int Count, class Left, class First = zero>
-__device__ void set_products(float (&s)[Strips][Count][4], const Left& x, const T* y, const First& first = {}) {
-  const lane_address<Size, false> at(y);
+template <class F, int Size, int Strips, int Count, class Left, class First = zero>
+__device__ void set_products(float (&s)[Strips][Count][4], const Left& x, const typename F::element* y,
+                             const First& first = {}) {
+  static_assert(Count % F::together == 0);
+  const lane_address<row_bytes<F, Size>, false> at(y);
   set(s, first);
+#pragma unroll Left::unrolled
+  for (int k = 0; k < row_bytes<F, Size> / 32; ++k) {
+    typename F::left a[Strips];
 #pragma unroll
-  for (int k = 0; k < Size / 16; ++k) {
-    fragment a[Strips];
+    for (int m = 0; m < Strips; ++m) a[m] = F::left_of(x(m, k));
 #pragma unroll
-    for (int m = 0; m < Strips; ++m) a[m] = x(m, k);
+    for (int n = 0; n < Count; n += F::together) {
+      typename F::right b[F::together];
 #pragma unroll
-    for (int n = 0; n < Count / 2; ++n) {
-      const fragment b = load(at(16 * n, k));
-#pragma unroll
-      for (int m = 0; m < Strips; ++m) {
-        add_product<T>(s[m][2 * n], a[m], b.r[0], b.r[1]);
-        add_product<T>(s[m][2 * n + 1], a[m], b.r[2], b.r[3]);
+      for (int i = 0; i < F::together; i += 2) {
+        const fragment both = load(at(8 * (n + i), k));
+        b[i] = F::right_of(both.r[0], both.r[1]);
+        b[i + 1] = F::right_of(both.r[2], both.r[3]);
       }
+      add_products<F>(s, n, a, b);
     }
   }
 }
 
-// out(row, column) += sum over k of w(row, k) y(k, column), of weights rounded to T.
-template <class T, int Size, int Strips, int Count>
-__device__ void add_weighted(float (&out)[Strips][Size / 8][4], const float (&w)[Strips][Count][4], const T* y) {
-  const lane_address<Size, true> at(y);
+// out(row, column) += sum over k of w(row, k) y(k, column), of weights rounded to the element.
+template <class F, int Size, int Strips, int Count>
+__device__ void add_weighted_two_bytes(float (&out)[Strips][Size / 8][4], const float (&w)[Strips][Count][4],
+                                       const typename F::element* y) {
+  const lane_address<row_bytes<F, Size>, true> at(y);
 #pragma unroll
   for (int k = 0; k < Count / 2; ++k) {
     fragment a[Strips];
 #pragma unroll
     for (int m = 0; m < Strips; ++m)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) a[m].r[i] = pack<T>(w[m][2 * k + i / 2][i % 2 * 2], w[m][2 * k + i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 4; ++i)
+        a[m].r[i] =
+            pack<typename F::element>(w[m][2 * k + i / 2][i % 2 * 2], w[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
     for (int n = 0; n < Size / 16; ++n) {
       const fragment b = load<true>(at(16 * k, n));
-#pragma unroll
-      for (int m = 0; m < Strips; ++m) {
-        add_product<T>(out[m][2 * n], a[m], b.r[0], b.r[1]);
-        add_product<T>(out[m][2 * n + 1], a[m], b.r[2], b.r[3]);
-      }
+      add_products<F>(out, 2 * n, a, {F::right_of(b.r[0], b.r[1]), F::right_of(b.r[2], b.r[3])});
     }
   }
+}
+// Of floats. Columns 2 t and 2 t + 1 of eight of w, and these rows of y, are taken for words t and t + 4 of the product's depth, so no
+// weight changes its lane; eight lanes by four read four rows of two chunks, which share no bank. A tile's sums are added to `out` once:
+// tensor cores cut sums off, which grows with their number.
+template <class F, int Size, int Strips, int Count>
+__device__ void add_weighted_floats(float (&out)[Strips][Size / 8][4], const float (&w)[Strips][Count][4], const float* y) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, row = 2 * (lane % 4), column = lane / 4;
+  typename F::left a[Count][Strips];
+#pragma unroll
+  for (int k = 0; k < Count; ++k)
+#pragma unroll
+    for (int m = 0; m < Strips; ++m)
+      a[k][m] = F::left_of({{__float_as_uint(w[m][k][0]), __float_as_uint(w[m][k][2]), __float_as_uint(w[m][k][1]),
+                             __float_as_uint(w[m][k][3])}});
+#pragma unroll
+  for (int n = 0; n < Size / 8; n += F::together) {
+    std::uint32_t even[F::together], odd[F::together];
+#pragma unroll
+    for (int i = 0; i < F::together; ++i) {
+      even[i] = address_of(y + element_at<float, Size>(row, 8 * (n + i) + column));
+      odd[i] = address_of(y + element_at<float, Size>(row + 1, 8 * (n + i) + column));
+    }
+    float sum[Strips][F::together][4];
+    set(sum, zero{});
+#pragma unroll
+    for (int k = 0; k < Count; ++k) {
+      typename F::right b[F::together];
+#pragma unroll
+      for (int i = 0; i < F::together; ++i)
+        b[i] = F::right_of(read_word(even[i] + 32 * k * Size), read_word(odd[i] + 32 * k * Size));
+      add_products<F>(sum, 0, a[k], b);
+    }
+#pragma unroll
+    for (int m = 0; m < Strips; ++m)
+#pragma unroll
+      for (int i = 0; i < 4 * F::together; ++i) out[m][n + i / 4][i % 4] += sum[m][i / 4][i % 4];
+  }
+}
+template <class F, int Size, int Strips, int Count>
+__device__ void add_weighted(float (&out)[Strips][Size / 8][4], const float (&w)[Strips][Count][4],
+                             const typename F::element* y) {
+  if constexpr (sizeof(typename F::element) == 4) add_weighted_floats<F, Size>(out, w, y);
+  else add_weighted_two_bytes<F, Size>(out, w, y);
 }
 // The same where y has what is not finite: what is not seen (seen_bits of each strip) takes nothing of y, whatever it holds.
 template <class T, int Size, int Strips, int Count>
 __device__ void add_weighted_plainly(float (&out)[Strips][Size / 8][4], const float (&w)[Strips][Count][4],
                                      const std::uint32_t (&seen)[Strips], const T* y) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr int each = 8 / chunk<T>;  // chunks of eight columns
+  const int lane = static_cast<int>(threadIdx.x) % 32, column = 2 * (lane % 4), of_chunk = each == 1 ? 0 : column / chunk<T>,
+            within = column - of_chunk * chunk<T>;
   float of[Strips][2][Count * 2];  // not in registers: read by a number that is not constant
 #pragma unroll
   for (int m = 0; m < Strips; ++m)
@@ -252,7 +415,7 @@ __device__ void add_weighted_plainly(float (&out)[Strips][Size / 8][4], const fl
         for (int n = 0; n < Size / 8; ++n)
 #pragma unroll
           for (int e = 0; e < 2; ++e)
-            out[m][n][2 * r + e] += p * static_cast<float>(y[chunk_at<Size>(k, n) + 2 * (lane % 4) + e]);
+            out[m][n][2 * r + e] += p * static_cast<float>(y[chunk_at<T, Size>(k, each * n + of_chunk) + within + e]);
       }
     }
   }
@@ -274,7 +437,11 @@ __device__ void store_rows(const head_rows<T>& to, int first, int end, const flo
       for (int n = 0; n < Size / 8; ++n) {
         const int c = 8 * n + 2 * (lane % 4);
         const float low = v[m][n][2 * r] * factor[m][r], high = v[m][n][2 * r + 1] * factor[m][r];
-        if (whole && c < size) *reinterpret_cast<std::uint32_t*>(row + c) = pack<T>(low, high);
+        if constexpr (sizeof(T) == 4) {
+          if (whole && c < size) *reinterpret_cast<float2*>(row + c) = {low, high};
+        } else {
+          if (whole && c < size) *reinterpret_cast<std::uint32_t*>(row + c) = pack<T>(low, high);
+        }
         if (!whole && c < size) row[c] = static_cast<T>(low);
         if (!whole && c + 1 < size) row[c + 1] = static_cast<T>(high);
       }

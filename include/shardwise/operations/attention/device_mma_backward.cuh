@@ -16,19 +16,24 @@ namespace mma {
 
 // A warp has `Strips` times 16 rows of what its block keeps (queries for dq, keys for dk and dv) and goes through the other in tiles of
 // `Columns`. Held: its rows stay in registers.
-template <int Size, int Strips, int Warps, int Columns, bool Held, int Blocks>
+template <class F, int Size, int Strips, int Warps, int Columns, bool Held, int Blocks>
 struct backward_shape {
+  using factors = F;
   static constexpr int size = Size, strips = Strips, threads = 32 * Warps, columns = Columns, blocks = Blocks;
   static constexpr int warp_rows = 16 * Strips, rows = Warps * warp_rows;
   static constexpr bool held = Held;
-  static constexpr int bytes = 2 * Size * (2 * rows + 4 * Columns) + 4 * 4 * Columns;
+  static constexpr int bytes = row_bytes<F, Size> * (2 * rows + 4 * Columns) + 4 * 4 * Columns;
 };
-template <int Size>
-using queries_shape_of =
-    std::conditional_t<Size == 64, backward_shape<64, 1, 4, 64, true, 3>, backward_shape<128, 1, 4, 64, false, 2>>;
-template <int Size>
-using keys_shape_of =
-    std::conditional_t<Size == 64, backward_shape<64, 1, 4, 64, false, 3>, backward_shape<128, 1, 4, 64, false, 2>>;
+template <class F, int Size>
+using queries_shape_of = std::conditional_t<
+    sizeof(typename F::element) == 4,
+    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 64, false, 2>, backward_shape<F, 128, 1, 8, 32, false, 1>>,
+    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 64, true, 3>, backward_shape<F, 128, 1, 4, 64, false, 2>>>;
+template <class F, int Size>
+using keys_shape_of = std::conditional_t<
+    sizeof(typename F::element) == 4,
+    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 32, F::terms == 1, 2>, backward_shape<F, 128, 1, 8, 32, false, 1>>,
+    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 64, false, 3>, backward_shape<F, 128, 1, 4, 64, false, 2>>>;
 
 // Of a strip's scores and of its products of dout and values, less delta unless Marked: the weights that values are multiplied by, and
 // the gradients of scores less the scale. less_lse, in units of log 2, and less_delta: of the query of weight n, times -1.
@@ -62,6 +67,7 @@ __device__ void weigh_back(float (&s)[Count][4], float (&dp)[Count][4], const ho
 template <class T, class S, bool Marked>
 __device__ void gather_queries(const host::attention_call<T, float>& x, const host::attention_gradients<T, float>& g,
                                const launch& l, unsigned char* shared) {
+  using F = typename S::factors;
   const block_place at(x.heads, l.tiles);
   const sight by(x);
   const int first = (l.tiles - 1 - at.tile) * S::rows,
@@ -100,7 +106,7 @@ __device__ void gather_queries(const host::attention_call<T, float>& x, const ho
   const float unit = Marked && is_rescored(x) ? 1.0F : x.scale * log2_of_e;
   const host::attention_drops drops = Marked ? drops_of(x, x.a.dropout) : host::attention_drops{};
   const float kept = Marked ? kept_factor(x, drops) : 1.0F;
-  const left_rows<S::held, S::strips, S::size> q_rows(q_tile, warp_first - first), dout_rows(dout_tile, warp_first - first);
+  const left_rows<F, S::held, S::strips, S::size> q_rows(q_tile, warp_first - first), dout_rows(dout_tile, warp_first - first);
   strips<S::strips, S::size> dq;
   set(dq, zero{});
   int stage = 0;
@@ -115,8 +121,8 @@ __device__ void gather_queries(const host::attention_call<T, float>& x, const ho
     const bool hidden = marked || !by.sees_all(warp_first, S::warp_rows, key, S::columns);
     strips<S::strips, S::columns> s, ds;
     std::uint32_t seen[S::strips];
-    set_products<T, S::size>(s, q_rows, k_tile);
-    set_products<T, S::size>(ds, dout_rows, v_tile, [&](int m, int n) { return Marked ? 0.0F : less_delta[m][n / 2 % 2]; });
+    set_products<F, S::size>(s, q_rows, k_tile);
+    set_products<F, S::size>(ds, dout_rows, v_tile, [&](int m, int n) { return Marked ? 0.0F : less_delta[m][n / 2 % 2]; });
 #pragma unroll
     for (int m = 0; m < S::strips; ++m) {
       const lane_weights<false> w(warp_first + 16 * m, key);
@@ -127,7 +133,7 @@ __device__ void gather_queries(const host::attention_call<T, float>& x, const ho
           [&](int n) { return less_delta[m][n / 2 % 2]; });
     }
     if (infinite) add_weighted_plainly<T, S::size>(dq, ds, seen, k_tile);
-    else add_weighted<T, S::size>(dq, ds, k_tile);
+    else add_weighted<F, S::size>(dq, ds, k_tile);
   }
   float factor[S::strips][2];
   for (int m = 0; m < S::strips; ++m) factor[m][0] = factor[m][1] = x.scale;
@@ -184,6 +190,7 @@ struct query_statistics {
 template <class T, class S, bool Marked>
 __device__ void gather_keys(const host::attention_call<T, float>& x, const host::attention_gradients<T, float>& g,
                             const launch& l, unsigned char* shared) {
+  using F = typename S::factors;
   const block_place at(x.key_heads, l.tiles);
   const sight by(x);
   const int first = at.tile * S::rows, warp_first = first + static_cast<int>(threadIdx.x) / 32 * S::warp_rows;
@@ -216,7 +223,7 @@ __device__ void gather_keys(const host::attention_call<T, float>& x, const host:
   set(dv, zero{});
   await_fetched();
   __syncthreads();
-  const left_rows<S::held, S::strips, S::size> k_rows(k_tile, warp_first - first), v_rows(v_tile, warp_first - first);
+  const left_rows<F, S::held, S::strips, S::size> k_rows(k_tile, warp_first - first), v_rows(v_tile, warp_first - first);
   for (int stage = 0; ahead.left > 0; stage ^= 1) {
     const std::int64_t h = ahead.h;
     const int query = ahead.query;
@@ -235,8 +242,8 @@ __device__ void gather_keys(const host::attention_call<T, float>& x, const host:
       const auto less_delta = [&](int n) { return of_lane[S::columns + n / 4 * 8 + n % 2]; };
       strips<S::strips, S::columns> s, ds;
       std::uint32_t seen[S::strips];
-      set_products<T, S::size>(s, k_rows, q_tile);
-      set_products<T, S::size>(ds, v_rows, dout_tile, [&](int, int n) { return Marked ? 0.0F : less_delta(n); });
+      set_products<F, S::size>(s, k_rows, q_tile);
+      set_products<F, S::size>(ds, v_rows, dout_tile, [&](int, int n) { return Marked ? 0.0F : less_delta(n); });
 #pragma unroll
       for (int m = 0; m < S::strips; ++m) {
         const lane_weights<true> w(query, warp_first + 16 * m);
@@ -250,8 +257,8 @@ __device__ void gather_keys(const host::attention_call<T, float>& x, const host:
         add_weighted_plainly<T, S::size>(dv, s, seen, dout_tile);
         add_weighted_plainly<T, S::size>(dk, ds, seen, q_tile);
       } else {
-        add_weighted<T, S::size>(dv, s, dout_tile);
-        add_weighted<T, S::size>(dk, ds, q_tile);
+        add_weighted<F, S::size>(dv, s, dout_tile);
+        add_weighted<F, S::size>(dk, ds, q_tile);
       }
     }
     statistics.put(stage ^ 1);
@@ -311,16 +318,19 @@ void attend_back_to_keys(const host::attention_call<T, float>& x, const host::at
 
 }  // namespace mma
 
-// Whether tensor cores have it.
+// Whether tensor cores have it. tf32: as attend_by_mma.
 template <class T>
-bool attend_back_by_mma(const host::attention_call<T, float>& x, const host::attention_gradients<T, float>& g,
+bool attend_back_by_mma(const host::attention_call<T, float>& x, const host::attention_gradients<T, float>& g, bool tf32,
                         cudaStream_t stream) {
-  if (!mma::is_taken(x)) return false;
-  mma::by_padded_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
-    mma::attend_back_to_queries<mma::queries_shape_of<decltype(size)::value>>(x, g, stream);
-    mma::attend_back_to_keys<mma::keys_shape_of<decltype(size)::value>>(x, g, stream);
+  return mma::by_factors<T>(tf32, [&](auto factors) {
+    using F = decltype(factors);
+    if (!mma::is_taken<F>(x)) return false;
+    mma::by_padded_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
+      mma::attend_back_to_queries<mma::queries_shape_of<F, decltype(size)::value>>(x, g, stream);
+      mma::attend_back_to_keys<mma::keys_shape_of<F, decltype(size)::value>>(x, g, stream);
+    });
+    return true;
   });
-  return true;
 }
 
 }  // namespace attention_detail

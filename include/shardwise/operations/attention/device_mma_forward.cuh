@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of two-byte elements by tensor cores (FlashAttention-2; Dao, 2023): a block for each tile of queries of a head, its warps in
-// strips of 16 rows, which goes through the keys in tiles that are copied while the one before is computed with. Weights are rounded to
-// the element type before they are multiplied with values; all else is float.
+// Attention by tensor cores (FlashAttention-2; Dao, 2023): a block for each tile of queries of a head, its warps in strips of 16 rows,
+// which goes through the keys in tiles that are copied while the one before is computed with. Factors (device_mma.cuh) are elements of two
+// bytes, to which weights are rounded before they are multiplied with values, or floats; all else is float.
 #pragma once
 
 #include <shardwise/operations/attention/device_mma_weights.cuh>
@@ -14,15 +14,21 @@ namespace attention_detail {
 
 namespace mma {
 
-// How heads of up to `Size` are cut: a warp has `Strips` times 16 rows of queries; so many blocks are to fit on a multiprocessor.
-template <int Size, int Strips, int Warps, int Keys, int Blocks>
+// How heads of up to `Size` are cut: a warp has `Strips` times 16 rows of queries, which stay in registers if Held; so many blocks are to
+// fit on a multiprocessor.
+template <class F, int Size, int Strips, int Warps, int Keys, bool Held, int Blocks>
 struct forward_shape {
+  using factors = F;
+  static constexpr bool held = Held;
   static constexpr int size = Size, strips = Strips, threads = 32 * Warps, keys = Keys, blocks = Blocks;
   static constexpr int warp_rows = 16 * Strips, rows = Warps * warp_rows;
-  static constexpr int bytes = 2 * Size * (rows + 4 * Keys);
+  static constexpr int bytes = row_bytes<F, Size> * (rows + 4 * Keys);
 };
-template <int Size>
-using forward_shape_of = std::conditional_t<Size == 64, forward_shape<64, 1, 4, 64, 4>, forward_shape<128, 1, 4, 64, 2>>;
+template <class F, int Size>
+using forward_shape_of = std::conditional_t<
+    sizeof(typename F::element) == 4,
+    std::conditional_t<Size == 64, forward_shape<F, 64, 1, 4, 64, false, 2>, forward_shape<F, 128, 1, 8, 32, false, 1>>,
+    std::conditional_t<Size == 64, forward_shape<F, 64, 1, 4, 64, true, 4>, forward_shape<F, 128, 1, 4, 64, true, 2>>>;
 
 // Marked kernels need more registers.
 template <class S, bool Marked>
@@ -127,6 +133,7 @@ __device__ void drop(float (&w)[Strips][Count][4], const host::attention_call<T,
 template <class T, class S, bool Marked>
 __device__ void attend_tile(const host::attention_call<T, float>& x, const host::attention_block<T>& out, float* lse,
                             const launch& l, unsigned char* shared) {
+  using F = typename S::factors;
   const block_place at(x.heads, l.tiles);
   const sight by(x);
   const int first = (l.tiles - 1 - at.tile) * S::rows,
@@ -151,7 +158,7 @@ __device__ void attend_tile(const host::attention_call<T, float>& x, const host:
   if (first_key < end) fetch_keys(first_key, 0);
   await_fetched();
   __syncthreads();
-  const left_rows<true, S::strips, S::size> q_rows(q_tile, warp_first - first);
+  const left_rows<F, S::held, S::strips, S::size> q_rows(q_tile, warp_first - first);
   int stage = 0;
   for (int key = first_key; key < end; key += S::keys, stage ^= 1) {
     await_fetched();
@@ -162,7 +169,7 @@ __device__ void attend_tile(const host::attention_call<T, float>& x, const host:
     const bool infinite = partly && __syncthreads_or(has_infinite<S::keys, S::size, S::threads>(v_tile));
     if (by.sees_none(warp_first, S::warp_rows, key, S::keys)) continue;
     strips<S::strips, S::keys> s;
-    set_products<T, S::size>(s, q_rows, k_tile);
+    set_products<F, S::size>(s, q_rows, k_tile);
     std::uint32_t seen[S::strips];
     for (std::uint32_t& bits : seen) bits = ~0U;
     if (marked || !by.sees_all(warp_first, S::warp_rows, key, S::keys))
@@ -170,7 +177,7 @@ __device__ void attend_tile(const host::attention_call<T, float>& x, const host:
     rows.weigh(s, o, unit);
     if (Marked && x.key) drop(s, x, drops, at.b, at.h, warp_first, key);
     if (infinite) add_weighted_plainly<T, S::size>(o, s, seen, v_tile);
-    else add_weighted<T, S::size>(o, s, v_tile);
+    else add_weighted<F, S::size>(o, s, v_tile);
   }
   rows.add_up();
   const float kept = Marked ? kept_factor(x, drops) : 1.0F;
@@ -209,17 +216,25 @@ bool is_compiled_here(Kernel kernel) {
 }
 
 // What these kernels take: heads of at most 128, and numbers of 32 bits for times. All options, layouts and placements.
-template <class T>
+template <class F, class T>
 bool is_taken(const host::attention_call<T, float>& x) {
   constexpr std::int64_t most = std::int64_t{1} << 29;
   return x.size <= most_size && x.value_size <= most_size && x.keys < most && x.first_query + x.queries < most &&
-         is_compiled_here(&attend_tiles<T, forward_shape_of<64>, false>);
+         is_compiled_here(&attend_tiles<T, forward_shape_of<F, 64>, false>);
 }
 
 // Whether rows can be copied in chunks of 16 bytes.
-template <class... P>
-bool are_whole(std::int64_t size, std::int64_t value_size, const P*... p) {
-  return size % 8 == 0 && value_size % 8 == 0 && (... && (reinterpret_cast<std::uintptr_t>(p) % 16 == 0));
+template <class T, class... P>
+bool are_whole(std::int64_t size, std::int64_t value_size, const T* q, const P*... p) {
+  return size % chunk<T> == 0 && value_size % chunk<T> == 0 && reinterpret_cast<std::uintptr_t>(q) % 16 == 0 &&
+         (... && (reinterpret_cast<std::uintptr_t>(p) % 16 == 0));
+}
+
+// run(factors), of T as a program has them.
+template <class T, class F>
+bool by_factors(bool tf32, F&& run) {
+  if constexpr (sizeof(T) == 2) return run(two_byte_factors<T>{});
+  else return tf32 ? run(tf32_factors{}) : run(split_factors{});
 }
 
 // run(a constant Size) with 64 or 128.
@@ -243,14 +258,18 @@ void attend(const host::attention_call<T, float>& x, const host::attention_block
 
 }  // namespace mma
 
-// Whether tensor cores have it. lse: null where nobody wants it; so is out's data.
+// Whether tensor cores have it. lse: null where nobody wants it; so is out's data. tf32: floats may be rounded to TF32.
 template <class T>
-bool attend_by_mma(const host::attention_call<T, float>& x, const host::attention_block<T>& out, float* lse,
+bool attend_by_mma(const host::attention_call<T, float>& x, const host::attention_block<T>& out, float* lse, bool tf32,
                    cudaStream_t stream) {
-  if (!mma::is_taken(x)) return false;
-  mma::by_padded_size(x.size > x.value_size ? x.size : x.value_size,
-                      [&](auto size) { mma::attend<mma::forward_shape_of<decltype(size)::value>>(x, out, lse, stream); });
-  return true;
+  return mma::by_factors<T>(tf32, [&](auto factors) {
+    using F = decltype(factors);
+    if (!mma::is_taken<F>(x)) return false;
+    mma::by_padded_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
+      mma::attend<mma::forward_shape_of<F, decltype(size)::value>>(x, out, lse, stream);
+    });
+    return true;
+  });
 }
 
 }  // namespace attention_detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adjoint of attention of float and double on devices, without atomic sums: one frame, once over tiles of queries for dq and once
+// The adjoint of attention of double on devices, without atomic sums: one frame, once over tiles of queries for dq and once
 // over tiles of keys for dk and dv. Price: scores and the products of dout with values are computed in both.
 #pragma once
 
@@ -10,10 +10,6 @@ namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace attention_detail {
-
-// Blocks that a multiprocessor has room for: of queries three of those of four warps.
-template <class Tile>
-inline constexpr int blocks_of_queries = Tile::wide == 4 && Tile::size == 64 && Tile::threads == 128 ? 3 : 1;
 
 // A block's tiles in shared memory: of q, dout, k and v, of the gradient of the products of q and k (ds) and, of keys, of weights (p).
 // Of queries ds lies where v has been read, so that more blocks have room.
@@ -137,7 +133,7 @@ struct adjoint_tiles {
 };
 
 template <class Tile, class C>
-__global__ void __launch_bounds__(Tile::threads, blocks_of_queries<Tile>)
+__global__ void __launch_bounds__(Tile::threads)
     attend_back_queries_in_registers(const __grid_constant__ host::attention_call<C, C> x,
                                      const __grid_constant__ host::attention_gradients<C, C> g, double p,
                                      std::int64_t tiles) {
@@ -256,13 +252,8 @@ template <class C>
 void attend_back_by_registers(const host::attention_call<C, C>& x, const host::attention_gradients<C, C>& g,
                               cudaStream_t stream) {
   const bool is_short = x.size <= 64 && x.value_size <= 64;
-  if constexpr (sizeof(C) == 4) {
-    if (is_short) attend_back_by_tiles<tiling<C, 64, 64, 64, 16, 8>>(x, g, stream);
-    else attend_back_by_tiles<tiling<C, 128, 64, 64, 16>>(x, g, stream);
-  } else {
-    if (is_short) attend_back_by_tiles<tiling<C, 64, 32, 32, 8>>(x, g, stream);
-    else attend_back_by_tiles<tiling<C, 128, 32, 32, 16>>(x, g, stream);
-  }
+  if (is_short) attend_back_by_tiles<tiling<C, 64, 32, 32, 8>>(x, g, stream);
+  else attend_back_by_tiles<tiling<C, 128, 32, 32, 16>>(x, g, stream);
 }
 
 }  // namespace attention_detail

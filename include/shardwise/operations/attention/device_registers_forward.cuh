@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of float and double on devices: a block for each tile of queries of a head. Copies of values run beside the scores, those of
+// Attention of double on devices: a block for each tile of queries of a head. Copies of values run beside the scores, those of
 // the next keys beside the weighted sum.
 #pragma once
 
@@ -152,13 +152,8 @@ template <class C>
 void attend_by_registers(const host::attention_call<C, C>& x, const host::attention_block<C>& out, C* lse,
                          cudaStream_t stream) {
   const bool is_short = x.size <= 64 && x.value_size <= 64;
-  if constexpr (sizeof(C) == 4) {
-    if (is_short) attend_by_tiles<tiling<C, 64, 64, 64, 8>>(x, out, lse, stream);
-    else attend_by_tiles<tiling<C, 128, 64, 32, 8>>(x, out, lse, stream);
-  } else {
-    if (is_short) attend_by_tiles<tiling<C, 64, 32, 32, 8>>(x, out, lse, stream);
-    else attend_by_tiles<tiling<C, 128, 32, 32, 16>>(x, out, lse, stream);
-  }
+  if (is_short) attend_by_tiles<tiling<C, 64, 32, 32, 8>>(x, out, lse, stream);
+  else attend_by_tiles<tiling<C, 128, 32, 32, 16>>(x, out, lse, stream);
 }
 
 }  // namespace attention_detail

@@ -137,9 +137,10 @@ struct place {
 };
 inline std::int64_t tiles_of(std::int64_t n, int rows) { return (n + rows - 1) / rows; }
 
-// The least size of a head that the kernels of this header have code for: those of registers take float and double below.
-template <class T, class C>
-inline constexpr int least_size = std::is_same_v<T, C> ? most_size : 64;
+// The least size of a head that the kernels of this header have code for. Smaller ones have other kernels: those of registers double,
+// those of tensor cores float, which a device without them runs by the code for large heads.
+template <class T>
+inline constexpr int least_size = sizeof(T) == 2 ? 64 : most_size;
 
 // launch(a constant Size) with the least of 64, 128, 256 from Least on that holds heads of `size`. Throws std::invalid_argument above
 // those.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch for attention on devices: a bound on what a library may ask for, the slices that a large adjoint is cut into, and the counters of
-// the library's own adjoint of float.
+// Scratch for attention on devices: a bound on what a library may ask for, and the slices that a large adjoint is cut into.
 #pragma once
 
 #include <shardwise/propagation/scratch.hpp>
@@ -71,14 +70,6 @@ constexpr std::int64_t attention_library_adjoint_bytes(const attention_extents& 
 constexpr std::int64_t attention_library_adjoint_bytes(const attention_extents& e) {
   const std::int64_t x = attention_library_adjoint_bytes(e, true), y = attention_library_adjoint_bytes(e, false);
   return x > y ? x : y;
-}
-
-// Of the adjoint of float whose blocks add to dq in turns (device_registers_ordered.cuh): heads of up to so many numbers, tiles of so many
-// queries, and a counter for each of these tiles.
-inline constexpr int attention_turn_size = 64, attention_turn_queries = 64;
-constexpr std::int64_t attention_turn_bytes(const attention_extents& e) {
-  if (e.size > attention_turn_size || e.value_size > attention_turn_size) return 0;
-  return device_scratch::align(4 * e.batch * e.heads * ((e.queries + attention_turn_queries - 1) / attention_turn_queries));
 }
 
 // A tensor of two-byte elements like the result, which stands for it where an adjoint is given delta alone.

@@ -276,16 +276,14 @@ constexpr std::int64_t attention_host_scratch(const op_attr& v, const spec* cons
 }
 
 // Of elements of two bytes, which a library may take (runtime/cuda/attention_library.hpp); linked or not, since a plan knows no
-// linker: up to 256 MiB, of one head's adjoint more where that needs it. Of an adjoint of float a counter for each tile of queries.
+// linker: up to 256 MiB, of one head's adjoint more where that needs it.
 template <bool Adjoint>
 constexpr std::int64_t attention_device_scratch(const op_attr& v, const spec* const* in, int, const spec&) {
-  const dtype type = in[0]->type;
-  if (!is_low_precision(type) && !(Adjoint && type == dtype::f32)) return 0;
+  if (!is_low_precision(in[0]->type)) return 0;
   const auto a = attributes_of<attention_attributes>(v);
   const largest_block q(*in[0]), k(*in[1]), value(*in[2]);
   const attention_extents e{q.extent[0],        q.extent[a.heads()], k.extent[a.heads()], q.extent[a.time()],
                             k.extent[a.time()], q.extent[3],         value.extent[3]};
-  if (type == dtype::f32) return attention_turn_bytes(e);
   if (!Adjoint) return attention_library_forward_bytes;
   return attention_library_adjoint_bytes(e) + attention_projection_bytes(e);
 }

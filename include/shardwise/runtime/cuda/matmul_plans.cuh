@@ -199,8 +199,11 @@ class matmul_plans {
       check(cublasLtMatmulPreferenceSetAttribute(w.p, what, &value, sizeof(value)), "cublasLtMatmulPreferenceSetAttribute");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(device_scratch::product_bytes));
-    // parts are added in their order, in the type that products are computed in
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    // parts are added in their order and in the type that products are computed in, which elements of four and eight bytes have
+    // themselves
+    const bool in_place = s.type == CUDA_R_32F || s.type == CUDA_R_64F;
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | (in_place ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0)));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(s.align_a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(s.align_b));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.ld_c != 0 ? s.align_c : s.align_d));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of two-byte elements on devices: statistics and delta are float, as the records say, all arithmetic is. By the registered
-// library where it takes the call (attention_report says so), else by tensor cores (device_mma_forward.cuh: is_taken), else by the kernels
-// that float has.
+// Attention in float on devices, of float and of two-byte elements: statistics and delta are float, as the records say, all arithmetic is.
+// Of two bytes by the registered library where it takes the call (attention_report says so), else by tensor cores
+// (device_mma_forward.cuh: is_taken), else without them. Factors of float are rounded to TF32 where the program allows it for its products
+// (cuda_backend_tf32), else taken in two parts.
 #pragma once
 
 #include <shardwise/operations/attention/device_attend.cuh>
 #include <shardwise/operations/attention/device_library.cuh>
 #include <shardwise/operations/attention/device_mma_backward.cuh>
+#include <shardwise/runtime/cuda/matmul_plans.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -16,12 +18,12 @@ namespace attention_detail {
 
 // A call's blocks of T, for what reads nothing but these; the float ones beside them are read from the call.
 template <class T>
-struct low_call {
+struct call_in_float {
   host::operands<T> q;
   host::result_pointers<T> results;
   const call& c;
 
-  low_call(const call& given, int indices) : c(given) {
+  call_in_float(const call& given, int indices) : c(given) {
     for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
     if (indices >= 0) q.index = static_cast<const std::int32_t*>(c.p[indices]);
     if (c.results) results = host::pointers_of<T>(*c.results);
@@ -51,27 +53,30 @@ host::attention_gradients<T, float> gradients_of(const call& c, const kernel_arg
 }
 
 template <const custom_operation& Op, class T>
-void run_low(const call& c, context& ctx) {
-  const low_call<T> low(c, Op.record.indices);
-  const kernel_arguments<T> k = low.arguments();
+void run_in_float(const call& c, context& ctx) {
+  const call_in_float<T> of(c, Op.record.indices);
+  const kernel_arguments<T> k = of.arguments();
   const auto x = attention_of<Op>(k);
+  const bool tf32 = ctx.plans->allows_tf32();
   if constexpr (!is_adjoint<Op>) {
     float* const lse = static_cast<float*>(c.results->p[1]);
-    if (attend_by_library(x, k.out(0), lse, c.workspace, ctx.stream)) return;
+    if constexpr (sizeof(T) == 2)
+      if (attend_by_library(x, k.out(0), lse, c.workspace, ctx.stream)) return;
     const host::attention_block<T> out(k.out(0), x.a, x.heads, x.queries, x.value_size);
-    if (!attend_by_mma(x, out, lse, ctx.stream)) attend(x, out, lse, ctx.stream);
+    if (!attend_by_mma(x, out, lse, tf32, ctx.stream)) attend(x, out, lse, ctx.stream);
   } else {
     const auto g = gradients_of(c, k, x);
-    if (attend_back_by_library(x, g, c.workspace, ctx.stream)) return;
-    if (!attend_back_by_mma(x, g, ctx.stream)) attend_back(x, g, ctx.stream);
+    if constexpr (sizeof(T) == 2)
+      if (attend_back_by_library(x, g, c.workspace, ctx.stream)) return;
+    if (!attend_back_by_mma(x, g, tf32, ctx.stream)) attend_back(x, g, ctx.stream);
   }
   check_launch(Op.name);
 }
 // Before a capture: has a library's plan built, if one takes the call, and run once where it never was, on what lies there.
 template <const custom_operation& Op, class T>
-void prepare_low(const call& c, context& ctx) {
-  const low_call<T> low(c, Op.record.indices);
-  const kernel_arguments<T> k = low.arguments();
+void prepare_in_float(const call& c, context& ctx) {
+  const call_in_float<T> of(c, Op.record.indices);
+  const kernel_arguments<T> k = of.arguments();
   const auto x = attention_of<Op>(k);
   if constexpr (!is_adjoint<Op>) {
     float* const lse = static_cast<float*>(c.results->p[1]);
@@ -82,9 +87,9 @@ void prepare_low(const call& c, context& ctx) {
   }
 }
 template <class T>
-void run_low_delta(const call& c, context& ctx) {
-  const low_call<T> low(c, -1);
-  const kernel_arguments<T> k = low.arguments();
+void run_delta_in_float(const call& c, context& ctx) {
+  const call_in_float<T> of(c, -1);
+  const kernel_arguments<T> k = of.arguments();
   const auto a = k.template attributes<attention_attributes>();
   const std::int64_t heads = k.extent(0, a.heads()), times = k.extent(0, a.time()), n = k.extent(0, 3);
   multiply_rows<float>(host::attention_block<const T>(k.in(0), a, heads, times, n),
