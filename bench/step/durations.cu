@@ -94,9 +94,8 @@ template <class B>
 using transformer = test::transformer<sizes>::model<B>;
 using axis = bench::dp<1>;
 template <class Pipeline>
-using sharded_transformer =
-    sw::train_step<transformer, test::language_task<sizes, 4, axis>, sw::plan<sw::fully_shard<axis>>, sw::mesh<axis>,
-                   sw::adam<>, Pipeline, float, sw::cuda_backend>;
+using sharded_transformer = sw::train_step<transformer, test::language_task<sizes, 4, axis>, sw::plan<sw::fully_shard<axis>>,
+                                           sw::mesh<axis>, sw::adam<>, Pipeline, float, sw::cuda_backend>;
 template <class Pipeline>
 using perceptrons = bench::tensor_parallel_step<1, sw::cuda_backend, Pipeline>;
 template <class Pipeline>

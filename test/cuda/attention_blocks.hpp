@@ -270,9 +270,9 @@ class blocks {
   }
   std::size_t size(const cu::device_memory& m) const {
     return sizeof(T) * (&m == &out_  ? p_.queries(p_.e.value_size)
-                : &m == &dq_ ? p_.queries(p_.e.size)
-                : &m == &dk_ ? p_.keys(p_.e.size)
-                             : p_.keys(p_.e.value_size));
+                        : &m == &dq_ ? p_.queries(p_.e.size)
+                        : &m == &dk_ ? p_.keys(p_.e.size)
+                                     : p_.keys(p_.e.value_size));
   }
 
   problem p_;

@@ -134,9 +134,8 @@ TEST_CASE("what a query does not see does not reach it by tensor cores, finite o
   with_bad_numbers<sw::bfloat16>([](const problem& p, const operands<sw::bfloat16>& of, const operands<sw::bfloat16>&) {
     check(p, of, way::tensor_cores);
   });
-  with_bad_numbers<float>([](const problem& p, const operands<float>& of, const operands<float>&) {
-    check(p, of, way::tensor_cores_by_tf32);
-  });
+  with_bad_numbers<float>(
+      [](const problem& p, const operands<float>& of, const operands<float>&) { check(p, of, way::tensor_cores_by_tf32); });
 }
 // Law: of two parts what an infinity reaches may be no number, but nothing that a NaN in its place would not reach.
 TEST_CASE("an infinity in float reaches nothing by tensor cores that it does not reach on the host") {

@@ -65,6 +65,11 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3 grid, dim3 block, void**, std:
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
+  *a = {};
+  a->ptxVersion = a->binaryVersion = 90;  // of the device below
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = {};
   std::strcpy(p->name, "paper");

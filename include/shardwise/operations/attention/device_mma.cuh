@@ -83,8 +83,7 @@ __device__ void fetch(T* tile, const head_rows<const T>& x, int first, int end, 
 #pragma unroll 1
     for (int n = 0; n < Rows / step; ++n, from += step * x.time)
       for (int e = 0; e < each; ++e)
-        tile[chunk_at<T, Size>(row + n * step, c) + e] =
-            first + row + n * step < end && each * c + e < size ? from[e] : T{};
+        tile[chunk_at<T, Size>(row + n * step, c) + e] = first + row + n * step < end && each * c + e < size ? from[e] : T{};
   }
 }
 __device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
@@ -337,8 +336,7 @@ __device__ void add_weighted_two_bytes(float (&out)[Strips][Size / 8][4], const 
     for (int m = 0; m < Strips; ++m)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        a[m].r[i] =
-            pack<typename F::element>(w[m][2 * k + i / 2][i % 2 * 2], w[m][2 * k + i / 2][i % 2 * 2 + 1]);
+        a[m].r[i] = pack<typename F::element>(w[m][2 * k + i / 2][i % 2 * 2], w[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
     for (int n = 0; n < Size / 16; ++n) {
       const fragment b = load<true>(at(16 * k, n));

@@ -32,7 +32,8 @@ using queries_shape_of = std::conditional_t<
 template <class F, int Size>
 using keys_shape_of = std::conditional_t<
     sizeof(typename F::element) == 4,
-    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 32, F::terms == 1, 2>, backward_shape<F, 128, 1, 8, 32, false, 1>>,
+    std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 32, F::terms == 1, 2>,
+                       backward_shape<F, 128, 1, 8, 32, false, 1>>,
     std::conditional_t<Size == 64, backward_shape<F, 64, 1, 4, 64, false, 3>, backward_shape<F, 128, 1, 4, 64, false, 2>>>;
 
 // Of a strip's scores and of its products of dout and values, less delta unless Marked: the weights that values are multiplied by, and
@@ -106,7 +107,8 @@ __device__ void gather_queries(const host::attention_call<T, float>& x, const ho
   const float unit = Marked && is_rescored(x) ? 1.0F : x.scale * log2_of_e;
   const host::attention_drops drops = Marked ? drops_of(x, x.a.dropout) : host::attention_drops{};
   const float kept = Marked ? kept_factor(x, drops) : 1.0F;
-  const left_rows<F, S::held, S::strips, S::size> q_rows(q_tile, warp_first - first), dout_rows(dout_tile, warp_first - first);
+  const left_rows<F, S::held, S::strips, S::size> q_rows(q_tile, warp_first - first),
+      dout_rows(dout_tile, warp_first - first);
   strips<S::strips, S::size> dq;
   set(dq, zero{});
   int stage = 0;

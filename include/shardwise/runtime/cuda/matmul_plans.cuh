@@ -203,7 +203,8 @@ class matmul_plans {
     // themselves
     const bool in_place = s.type == CUDA_R_32F || s.type == CUDA_R_64F;
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | (in_place ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0)));
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                                      (in_place ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0)));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(s.align_a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(s.align_b));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.ld_c != 0 ? s.align_c : s.align_d));
