@@ -64,6 +64,13 @@ if(TARGET test_cuda_mpi AND Python3_EXECUTABLE)
                        PROPERTIES LABELS "gpu;mpi" TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "skipped: [0-9]+ GPU")
 endif()
 
+# What ptxas says of kernels: all, or a rotating part of the sources (SHARDWISE_TEST_ROTATION).
+if(Python3_EXECUTABLE AND CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA")
+  add_test(NAME "cuda: kernels spill no more registers than was reviewed"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/spills.py --nvcc ${CMAKE_CUDA_COMPILER} --sample ${SHARDWISE_TEST_ROTATION})
+  set_tests_properties("cuda: kernels spill no more registers than was reviewed" PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "skipped: spills")
+endif()
+
 # The same launch with CUDA and NCCL on paper: of both their headers alone, so no GPU is needed.
 if(TARGET shardwise::mpi AND Python3_EXECUTABLE)
   add_executable(test_cuda_mpi_paper cuda/mpi/paper.cpp)

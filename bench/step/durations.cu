@@ -2,7 +2,12 @@
 // Steps of small programs on one GPU, each replayed as one CUDA graph, beside the sum of their kernels' own times as CUPTI records them while
 // the graph is replayed: what lies between is starting kernels. One JSON line a program, then its longest kernels. Programs: two perceptrons,
 // ten layers of 100, and the seed Transformer in shards on a mesh of one; plain and tuned.
+// Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
 // usage: bench_step_durations_cuda [ROWS]   how many kernels of each program are printed (default 8)
+#if !SHARDWISE_BENCH_CUPTI
+#include <cstdio>
+int main() { std::puts("built without CUPTI: nothing is measured"); }
+#else
 #include <cupti.h>
 
 #include <shardwise/operations/attention/device.cuh>
@@ -129,3 +134,4 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+#endif

@@ -213,8 +213,8 @@ struct tf32_factors {
 };
 
 // Floats as sums of two parts that TF32 holds, high and low: of (a + a')(b + b') all but a' b' is added, the small terms first. Law: high
-// is the float's first 11 significant bits, low the rest rounded to 11, so a product's relative error is at most 2^-20 + 2^-21, that of
-// a' b' and of two roundings of low. Price: three products for one; with a factor that is not finite none is a number.
+// is the float's first 11 significant bits, low the rest rounded to 11, so a product's relative error is at most 2^-19: of a' b' 2^-20, of
+// each rounding 2^-21. Price: three products for one; what a factor that is not finite reaches may be no number.
 struct split_factors {
   using element = float;
   static constexpr int terms = 3, together = 4;
