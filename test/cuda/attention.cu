@@ -168,7 +168,7 @@ TEST_CASE("attention on a GPU: bias, masks, documents and dropped weights") {
   check<float, with_both<options{.window = 20}>, q, q, q, x<50, 50>, integers<sw::shape<2, 50>, 5, 13>>();
 }
 
-// Tiles of float have 64 queries and keys, of double 32; heads are of up to 64, of up to 128, or larger.
+// Tiles of float have 32 or 64 keys and 64 or 128 queries, of double 32; heads are of up to 64, of up to 128, or larger.
 TEST_CASE("attention on a GPU: times and sizes beside those of tiles") {
   if (!test::place::has(1)) return;
   check<float, plain<options{}>, x<2, 3, 1, 40>, x<2, 3, 1, 40>, x<2, 3, 1, 40>>();

@@ -302,8 +302,10 @@ inline void check_alike(const outcome& device, const outcome& host, double round
   CHECK(difference(device.dv, host.dv) < 0.05 * rounding);
 }
 
-inline std::string text_of(const problem& p) {
+template <class T>
+std::string text_of(const problem& p) {
   cu::attention_request r;
+  r.type = sw::dtype_v<T>;
   r.extents = p.e;
   r.causal = p.causal;
   r.window = p.window;

@@ -54,7 +54,7 @@ outcome run_captured(const blocks<T>& b) {
 
 template <class T>
 void check_cudnn(const problem& p) {
-  INFO(text_of(p));
+  INFO(text_of<T>(p));
   const operands<T> of(p);
   const blocks<T> b(p, of);
   const outcome first = run(b);
@@ -114,7 +114,7 @@ TEST_CASE("adjoints that need not be ordered are the host's in float as well") {
   cu::order_attention_adjoints(false);
   for (const std::size_t i : {1, 3, 6, 9}) {
     const problem& p = problems()[i];
-    INFO(text_of(p));
+    INFO(text_of<sw::bfloat16>(p));
     const operands<sw::bfloat16> of(p);
     check_alike(run(blocks<sw::bfloat16>(p, of)), on_host(p, of));
   }

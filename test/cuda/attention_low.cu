@@ -40,7 +40,7 @@ template <class T>
 constexpr double least = sizeof(T) == 2 ? 1e-5 : 0.1;
 template <class T>
 void check(const problem& p, const operands<T>& of, way by) {
-  INFO(text_of(p));
+  INFO(text_of<T>(p));
   const blocks<T> b(p, of);
   const outcome first = run(b, by, by);
   check_alike(first, on_host(p, of), rounding<T>(by), least<T>);
@@ -65,6 +65,12 @@ TEST_CASE("attention of bfloat16 and float16 without tensor cores is the host's 
   check<sw::float16>(problems()[6], way::plain);
   check<sw::bfloat16>({{1, 2, 2, 40, 40, 20, 20}, 1}, way::plain);
   check<sw::bfloat16>({{1, 2, 2, 90, 9, 16, 16}, 0, true, 3}, way::plain);
+}
+
+// What a device before sm_80 runs.
+TEST_CASE("attention of float without tensor cores is the host's") {
+  if (!has_gpu()) return;
+  for (const problem& p : problems()) check<float>(p, way::plain);
 }
 
 TEST_CASE("attention by tensor cores is the host's in float") {
@@ -141,7 +147,7 @@ TEST_CASE("what a query does not see does not reach it by tensor cores, finite o
 TEST_CASE("an infinity in float reaches nothing by tensor cores that it does not reach on the host") {
   if (!has_tensor_cores()) return;
   with_bad_numbers<float>([](const problem& p, const operands<float>& of, const operands<float>& with_none) {
-    INFO(text_of(p));
+    INFO(text_of<float>(p));
     outcome device = run(blocks<float>(p, of), way::tensor_cores, way::tensor_cores);
     const outcome host = on_host(p, of), reached = on_host(p, with_none);
     for (std::vector<float> outcome::* const which :

@@ -14,15 +14,10 @@ namespace attention_detail {
 
 namespace mma {
 
-// A warp has `Strips` times 16 rows of what its block keeps (queries for dq, keys for dk and dv) and goes through the other in tiles of
-// `Columns`. Held: its rows stay in registers.
+// Queries are kept for dq, with dout, and keys for dk and dv, with values; beside these lie statistics of a tile's queries.
 template <class F, int Size, int Strips, int Warps, int Columns, bool Held, int Blocks>
-struct backward_shape {
-  using factors = F;
-  static constexpr int size = Size, strips = Strips, threads = 32 * Warps, columns = Columns, blocks = Blocks;
-  static constexpr int warp_rows = 16 * Strips, rows = Warps * warp_rows;
-  static constexpr bool held = Held;
-  static constexpr int bytes = row_bytes<F, Size> * (2 * rows + 4 * Columns) + 4 * 4 * Columns;
+struct backward_shape : block_shape<F, Size, Strips, Warps, Columns, Held, Blocks> {
+  static constexpr int bytes = backward_shape::tile_bytes(2) + 4 * 4 * Columns;
 };
 template <class F, int Size>
 using queries_shape_of = std::conditional_t<

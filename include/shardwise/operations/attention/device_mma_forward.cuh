@@ -14,15 +14,21 @@ namespace attention_detail {
 
 namespace mma {
 
-// How heads of up to `Size` are cut: a warp has `Strips` times 16 rows of queries, which stay in registers if Held; so many blocks are to
-// fit on a multiprocessor.
-template <class F, int Size, int Strips, int Warps, int Keys, bool Held, int Blocks>
-struct forward_shape {
+// How heads of up to `Size` are cut: a warp has `Strips` times 16 rows of what its block keeps, which stay in registers if Held, and goes
+// through the other in tiles of `Columns`; so many blocks are to fit on a multiprocessor.
+template <class F, int Size, int Strips, int Warps, int Columns, bool Held, int Blocks>
+struct block_shape {
   using factors = F;
-  static constexpr bool held = Held;
-  static constexpr int size = Size, strips = Strips, threads = 32 * Warps, keys = Keys, blocks = Blocks;
+  static constexpr int size = Size, strips = Strips, threads = 32 * Warps, columns = Columns, blocks = Blocks;
   static constexpr int warp_rows = 16 * Strips, rows = Warps * warp_rows;
-  static constexpr int bytes = row_bytes<F, Size> * (rows + 4 * Keys);
+  static constexpr bool held = Held;
+  // Of so many tensors whose rows are kept, and of two that come in tiles, in two stages.
+  static constexpr int tile_bytes(int kept) { return row_bytes<F, Size> * (kept * rows + 4 * Columns); }
+};
+// Queries are kept.
+template <class F, int Size, int Strips, int Warps, int Keys, bool Held, int Blocks>
+struct forward_shape : block_shape<F, Size, Strips, Warps, Keys, Held, Blocks> {
+  static constexpr int bytes = forward_shape::tile_bytes(1);
 };
 template <class F, int Size>
 using forward_shape_of = std::conditional_t<
@@ -143,9 +149,9 @@ __device__ void attend_tile(const host::attention_call<T, float>& x, const host:
   T *const q_tile = reinterpret_cast<T*>(shared), *const kv_tiles = q_tile + S::rows * S::size;
   const int end = by.end_key(::min(first + S::rows, by.queries) - 1);
   const auto fetch_keys = [&](int key, int stage) {
-    T* const to = kv_tiles + stage * 2 * S::keys * S::size;
-    fetch<S::keys, S::size, S::threads>(to, k, key, end, size, l.whole);
-    fetch<S::keys, S::size, S::threads>(to + S::keys * S::size, v, key, end, value_size, l.whole);
+    T* const to = kv_tiles + stage * 2 * S::columns * S::size;
+    fetch<S::columns, S::size, S::threads>(to, k, key, end, size, l.whole);
+    fetch<S::columns, S::size, S::threads>(to + S::columns * S::size, v, key, end, value_size, l.whole);
   };
   const bool marked = Marked && (x.is_marked() || is_rescored(x));
   const float unit = Marked && is_rescored(x) ? 1.0F : x.scale * log2_of_e;
@@ -153,26 +159,26 @@ __device__ void attend_tile(const host::attention_call<T, float>& x, const host:
   strips<S::strips, S::size> o;
   set(o, zero{});
   row_statistics<S::strips> rows;
-  const int first_key = by.first_key(first) / S::keys * S::keys;
+  const int first_key = by.first_key(first) / S::columns * S::columns;
   fetch<S::rows, S::size, S::threads>(q_tile, q, first, by.queries, size, l.whole);
   if (first_key < end) fetch_keys(first_key, 0);
   await_fetched();
   __syncthreads();
   const left_rows<F, S::held, S::strips, S::size> q_rows(q_tile, warp_first - first);
   int stage = 0;
-  for (int key = first_key; key < end; key += S::keys, stage ^= 1) {
+  for (int key = first_key; key < end; key += S::columns, stage ^= 1) {
     await_fetched();
     __syncthreads();
-    if (key + S::keys < end) fetch_keys(key + S::keys, stage ^ 1);
-    const T *const k_tile = kv_tiles + stage * 2 * S::keys * S::size, *const v_tile = k_tile + S::keys * S::size;
-    const bool partly = marked || !by.sees_all(first, S::rows, key, S::keys);
-    const bool infinite = partly && __syncthreads_or(has_infinite<S::keys, S::size, S::threads>(v_tile));
-    if (by.sees_none(warp_first, S::warp_rows, key, S::keys)) continue;
-    strips<S::strips, S::keys> s;
+    if (key + S::columns < end) fetch_keys(key + S::columns, stage ^ 1);
+    const T *const k_tile = kv_tiles + stage * 2 * S::columns * S::size, *const v_tile = k_tile + S::columns * S::size;
+    const bool partly = marked || !by.sees_all(first, S::rows, key, S::columns);
+    const bool infinite = partly && __syncthreads_or(has_infinite<S::columns, S::size, S::threads>(v_tile));
+    if (by.sees_none(warp_first, S::warp_rows, key, S::columns)) continue;
+    strips<S::strips, S::columns> s;
     set_products<F, S::size>(s, q_rows, k_tile);
     std::uint32_t seen[S::strips];
     for (std::uint32_t& bits : seen) bits = ~0U;
-    if (marked || !by.sees_all(warp_first, S::warp_rows, key, S::keys))
+    if (marked || !by.sees_all(warp_first, S::warp_rows, key, S::columns))
       hide<Marked>(s, seen, x, by, at.b, at.h, warp_first, key);
     rows.weigh(s, o, unit);
     if (Marked && x.key) drop(s, x, drops, at.b, at.h, warp_first, key);

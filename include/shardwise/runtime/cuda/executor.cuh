@@ -427,17 +427,7 @@ class executor<Step, cuda_rank<Mesh>>
     for (std::size_t i = part_begin(part); i < part_end(part); ++i)
       cuda::prepare_call<Step>(work_[i], state_.of_stream(schedule_[i].stream));
     rank_->barrier();
-    cuda::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    cudaGraph_t captured = nullptr;
-    try {
-      issue(part);
-    } catch (...) {
-      cudaStreamEndCapture(stream(), &captured);
-      if (captured) cudaGraphDestroy(captured);
-      throw;
-    }
-    cuda::check(cudaStreamEndCapture(stream(), &captured), "cudaStreamEndCapture");
-    graph_[part] = cuda::graph_instance(captured);
+    graph_[part] = cuda::graph_instance::of(stream(), [&] { issue(part); });
     rank_->barrier();
   }
 

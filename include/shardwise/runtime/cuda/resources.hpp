@@ -154,6 +154,21 @@ class graph_instance {
     }
     cudaGraphDestroy(captured);
   }
+  // What queue() launches on the stream, and on those that it has wait for it. Throws what it throws; no stream captures then.
+  template <class F>
+  static graph_instance of(cudaStream_t stream, F&& queue) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    cudaGraph_t captured = nullptr;
+    try {
+      queue();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &captured);
+      if (captured) cudaGraphDestroy(captured);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture");
+    return graph_instance(captured);
+  }
   graph_instance(graph_instance&& o) noexcept : exec_(std::exchange(o.exec_, nullptr)), nodes_(o.nodes_) {}
   graph_instance& operator=(graph_instance&& o) noexcept {
     std::swap(exec_, o.exec_);
