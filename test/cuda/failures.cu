@@ -20,7 +20,9 @@ TEST_CASE("a failed collective names the call, the operation, its module and the
   using program = step<float, 1, 2>;
   std::string said[2];
   test::place::launch<typename program::mesh_type>([&](auto& rank) {
-    sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, sw::device_execution::stream);
+    // by NCCL, whose call is to fail
+    const sw::device_options options{.how = sw::device_execution::stream, .one_shot_all_reduce = false};
+    sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, options);
     ex.initialise(7);
     feed(ex, 1);
     ncclComm_t& group = rank.all_communicators().axis(1);

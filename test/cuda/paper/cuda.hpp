@@ -154,6 +154,12 @@ cudaError_t cudaSetDevice(int d) {
   paper::device = d;
   return cudaSuccess;
 }
+// Kernels do nothing here, so none may wait for what another one writes into its memory.
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorPeerAccessUnsupported; }
 // A GPU of compute capability 9.0.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
   *value = what == cudaDevAttrMultiProcessorCount            ? 132

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of one rank over NCCL: what threads_collectives does, enqueued on a stream; the order of sums is NCCL's.
+// Collectives of one rank over NCCL: what threads_collectives does, enqueued on a stream; the order of sums is NCCL's, but of small all-reduces
+// between devices that write into each other's memory: see one_shot.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/nccl_error.hpp>
+#include <shardwise/runtime/cuda/one_shot.cuh>
 #include <shardwise/runtime/host/collective_blocks.hpp>
 #include <shardwise/runtime/cuda/reductions.cuh>
 #include <shardwise/runtime/cuda/regroup.cuh>
@@ -41,6 +43,11 @@ inline void require_dense(const layout& l) {
   }
 }
 
+// What a rank sends of an all-reduce in which each adds up a part and passes it on: of the others' parts its own operand, and its sums.
+inline std::int64_t sent_by_all_reduce(const call& c) {
+  const std::int64_t n = c.l[0].numel(), own = split({0, n}, 1, c.ranks, c.coordinate).size;
+  return n - own + own * (c.ranks - 1);
+}
 template <class T>
 std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t n = c.l[0].numel();
@@ -49,8 +56,7 @@ std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const void* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
   check(ncclAllReduce(x, o, static_cast<std::size_t>(n), reduced_type<T>(c.from), nccl_op(c.from.op), comm, ctx.stream),
         "ncclAllReduce");
-  const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
-  return n - own + own * (c.ranks - 1);
+  return sent_by_all_reduce(c);
 }
 
 // Every rank's block, of any size, lands where the pieces before it end. NCCL has no collective with unequal counts;
@@ -288,47 +294,102 @@ struct collective_functions {
   std::int64_t (*begin)(const call&, context&, ncclComm_t);  // elements sent
   void (*end)(const call&, context&);
   std::int64_t size;  // of an element
+  void (*one_shot)(const one_shot::parts&, context&, const peer_slots&);
 };
 template <class T>
-inline constexpr collective_functions collectives_of{&exchange::begin<T>, &exchange::end<T>, sizeof(T)};
+inline constexpr collective_functions collectives_of{&exchange::begin<T>, &exchange::end<T>, sizeof(T),
+                                                     &one_shot::all_reduce<T>};
+template <>
+inline constexpr collective_functions collectives_of<bool>{&exchange::begin<bool>, &exchange::end<bool>, 1, nullptr};
 
-// Enqueues the collective of `c` on ctx.stream; neither allocates nor waits, and may be captured (after one run
-// outside, in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes
-// that this rank hands to NCCL for others, counted from what is passed to NCCL: transition's bytes_sent, and no
-// padding; the keys of two-byte elements count as such.
-inline std::int64_t communicate(const collective_functions& on, const call& c, context& ctx, ncclComm_t comm) {
-  const std::int64_t sent = on.begin(c, ctx, comm);
-  on.end(c, ctx);
-  return sent * on.size;
+namespace one_shot {
+
+// Norms stay with NCCL: kernels that take powers and roots stand around their sums, and NCCL's share of such a reduction is small.
+inline bool may_take(const collective_functions& on, const call& c) {
+  return c.kind == transition::all_reduce && !c.from.is_norm() && on.one_shot && c.l[0].numel() > 0;
 }
-template <class T>
-std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
-  return communicate(collectives_of<T>, c, ctx, comm);
+// Words of all that such kernels may take of `n` calls that go out together.
+template <class Functions>
+std::int64_t words_of(const Functions& functions_of, const call* c, std::size_t n) {
+  std::int64_t words = 0;
+  for (std::size_t k = 0; k < n; ++k)
+    if (const collective_functions& on = functions_of(c[k]); may_take(on, c[k]))
+      words += words_of(c[k].l[0].numel() * on.size);
+  return words;
+}
+// Enqueues all of these, as few kernels as they have types, or room for parts; the bytes sent, as NCCL's are counted.
+template <class Functions>
+std::int64_t communicate(const Functions& functions_of, const call* c, std::size_t n, context& ctx,
+                         const peer_slots& slots) {
+  std::int64_t sent = 0;
+  parts together;
+  const collective_functions* of = nullptr;
+  for (std::size_t k = 0; k < n; ++k) {
+    const collective_functions& on = functions_of(c[k]);
+    if (!may_take(on, c[k])) continue;
+    exchange::require_dense(c[k].l[0]);
+    exchange::require_dense(c[k].l[result]);
+    if (together.count == max_parts || (of && of != &on)) {
+      of->one_shot(together, ctx, slots);
+      together = {};
+    }
+    of = &on;
+    const std::int64_t elements = c[k].l[0].numel();
+    together.add(c[k].p[0], c[k].p[result], elements, elements * on.size, c[k].from.op);
+    sent += exchange::sent_by_all_reduce(c[k]) * on.size;
+  }
+  of->one_shot(together, ctx, slots);
+  return sent;
 }
 
-// A batch of `n` calls: those that are NCCL's alone in one group, one launch for all of them; the others, which share their
-// scratch, one after the other behind it. All ranks of the axis agree on which are which: what is_plain reads is equal on them.
+}  // namespace one_shot
+
+// Enqueues a batch of `n` calls on ctx.stream, one alone among them; neither allocates nor waits, and may be captured (after one run
+// outside, in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes that this rank
+// sends, counted from what is passed to NCCL: transition's bytes_sent, and no padding; the keys of two-byte elements count as such.
+// Small all-reduces go through `slots`, if there are any and all of the batch's have room there. Of the others those that are NCCL's alone
+// are in one group, one launch for all of them; the rest, which share their scratch, come one after the other behind it. All ranks of
+// the axis agree on which are which: sizes, what is_plain reads and the slots' room are equal on them.
 // functions_of(call): those of its element type, which may differ from call to call.
 template <class Functions>
   requires requires(const Functions& f, const call& c) { f(c).size; }
-std::int64_t communicate(const Functions& functions_of, const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
-  std::int64_t sent = 0;
-  nccl_group g;
+std::int64_t communicate(const Functions& functions_of, const call* c, std::size_t n, context& ctx, ncclComm_t comm,
+                         const peer_slots* slots = nullptr) {
+  const std::int64_t words = slots ? one_shot::words_of(functions_of, c, n) : 0;
+  const bool takes = words > 0 && words <= slots->words;
+  const auto is_left = [&](const call& x) { return !takes || !one_shot::may_take(functions_of(x), x); };
+  std::int64_t sent = takes ? one_shot::communicate(functions_of, c, n, ctx, *slots) : 0;
+  if (n > 1) {
+    nccl_group g;
+    for (std::size_t k = 0; k < n; ++k)
+      if (is_left(c[k]) && exchange::is_plain(c[k])) {
+        const collective_functions& on = functions_of(c[k]);
+        sent += on.begin(c[k], ctx, comm) * on.size;
+      }
+    g.end();
+  }
+  const auto is_begun = [&](const call& x) { return n > 1 && exchange::is_plain(x); };
   for (std::size_t k = 0; k < n; ++k)
-    if (exchange::is_plain(c[k])) {
+    if (is_left(c[k]) && is_begun(c[k])) functions_of(c[k]).end(c[k], ctx);
+  for (std::size_t k = 0; k < n; ++k)
+    if (is_left(c[k]) && !is_begun(c[k])) {
       const collective_functions& on = functions_of(c[k]);
       sent += on.begin(c[k], ctx, comm) * on.size;
+      on.end(c[k], ctx);
     }
-  g.end();
-  for (std::size_t k = 0; k < n; ++k)
-    if (exchange::is_plain(c[k])) functions_of(c[k]).end(c[k], ctx);
-  for (std::size_t k = 0; k < n; ++k)
-    if (!exchange::is_plain(c[k])) sent += communicate(functions_of(c[k]), c[k], ctx, comm);
   return sent;
 }
+inline std::int64_t communicate(const collective_functions& on, const call& c, context& ctx, ncclComm_t comm,
+                                const peer_slots* slots = nullptr) {
+  return communicate([&](const call&) -> const collective_functions& { return on; }, &c, 1, ctx, comm, slots);
+}
 template <class T>
-std::int64_t communicate(const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
-  return communicate([](const call&) -> const collective_functions& { return collectives_of<T>; }, c, n, ctx, comm);
+std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm, const peer_slots* slots = nullptr) {
+  return communicate(collectives_of<T>, c, ctx, comm, slots);
+}
+template <class T>
+std::int64_t communicate(const call* c, std::size_t n, context& ctx, ncclComm_t comm, const peer_slots* slots = nullptr) {
+  return communicate([](const call&) -> const collective_functions& { return collectives_of<T>; }, c, n, ctx, comm, slots);
 }
 
 }  // namespace shardwise::inline v0_1::cuda

@@ -45,6 +45,9 @@ struct device_options {
   device_execution how = device_execution::graph;
   executor_checks checks = executor_checks::none;
   product_options products = {};
+  // Small all-reduces between ranks that are threads are kernels that write into the peers' memory, where the devices reach it; false: NCCL's,
+  // as all others are. Equal on all ranks.
+  bool one_shot_all_reduce = true;
 };
 
 // The executor of a rank on a device: the same members as on the host, but blocks are copied, not seen: `value`,
@@ -105,6 +108,7 @@ class executor<Step, cuda_rank<Mesh>>
     before(*this);
     lower({});
     cuda::check_compiled<Step>(calls(), rank.index());
+    share_slots(options.one_shot_all_reduce);
     choose_products(options.products);
     warming_ = true;  // zeros are no operands that a user's function must take
     {
@@ -400,6 +404,22 @@ class executor<Step, cuda_rank<Mesh>>
     staged_.prepare(work_, [](int node, int rank) { return runtime::place_of(image(), node, rank); });
   }
 
+  // Memory for the small all-reduces of this program at its largest sizes; it suffices for smaller ones. The ranks meet if the program reduces
+  // at all, which all of them see alike.
+  void share_slots(bool wanted) {
+    std::array<std::int32_t, max_axes> words{};
+    bool reduces = false;
+    for (std::size_t i = 0; i < work_.size(); i = base::launch_end(i)) {
+      const runtime::call& c = work_[i];
+      if (!communicates(c.kind)) continue;
+      for (std::size_t k = i; k < base::launch_end(i); ++k) reduces = reduces || work_[k].kind == transition::all_reduce;
+      const std::int32_t n = cuda::one_shot::slot_words(cuda::one_shot_words<Step>(&c, base::launch_end(i) - i), c.ranks);
+      std::int32_t& most = words[static_cast<std::size_t>(c.axis)];
+      if (wanted && n > most) most = n;
+    }
+    if (reduces) slots_ = rank_->share_slots(words, stream());
+  }
+
   // Those of one run of a part.
   void queue_collectives(int part) {
     for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[part][static_cast<std::size_t>(a)]);
@@ -523,7 +543,8 @@ class executor<Step, cuda_rank<Mesh>>
     }
     if (rank_->is_carried(c.axis)) return staged_.launch(static_cast<std::size_t>(&c - work_.data()), ctx.stream);
     ncclComm_t const group = rank_->communicator(c.axis);
-    rank_->count_written(c.axis, cuda::communicate_calls<Step>(&c, count, ctx, group));
+    rank_->count_written(c.axis,
+                         cuda::communicate_calls<Step>(&c, count, ctx, group, slots_[static_cast<std::size_t>(c.axis)]));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;
@@ -544,6 +565,7 @@ class executor<Step, cuda_rank<Mesh>>
   dynamic_array<runtime::scheduled_call> schedule_;
   std::vector<runtime::call> work_;
   std::array<std::int64_t, max_axes> collectives_[parts]{};  // of one run, by axis
+  std::array<const cuda::peer_slots*, max_axes> slots_{};    // by axis
   std::map<std::size_t, cuda::event> event_;
   std::vector<std::unique_ptr<cuda::staging>> staging_;
   cuda::host_copies<element> copies_;

@@ -66,6 +66,12 @@ void prepare_call(const call& c, context& ctx) {
   if (const launcher f = custom_preparer(*custom_of(g, n), kernel_type(g, n))) f(c, ctx);
 }
 
+// The collectives on elements of a call's type.
+template <class Step>
+struct collectives_of_call {
+  const collective_functions& operator()(const call& c) const { return *compiled_collectives<Step>(c.type[result]); }
+};
+
 // Launches a call that computes, or `count` neighbours that go out together (passes::starts_together).
 template <class Step>
 void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) {
@@ -77,14 +83,16 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
   compiled_neighbours<Step>(n.op, kernel_type(g, n))(calls, count, ctx);  // the expressions behind them are theirs
 }
 
-// Enqueues a collective, or `count` of a batch; the bytes that this rank hands to NCCL for others.
+// Enqueues a collective, or `count` of a batch; the bytes that this rank sends.
 template <class Step>
-std::int64_t communicate_calls(const call* calls, std::size_t count, context& ctx, ncclComm_t group) {
-  const auto functions_of = [](const call& c) -> const collective_functions& {
-    return *compiled_collectives<Step>(c.type[result]);
-  };
-  if (count == 1) return communicate(functions_of(*calls), *calls, ctx, group);
-  return communicate(functions_of, calls, count, ctx, group);
+std::int64_t communicate_calls(const call* calls, std::size_t count, context& ctx, ncclComm_t group,
+                               const peer_slots* slots) {
+  return communicate(collectives_of_call<Step>{}, calls, count, ctx, group, slots);
+}
+// Words of slots that small all-reduces among `count` calls need, which go out together.
+template <class Step>
+std::int64_t one_shot_words(const call* calls, std::size_t count) {
+  return one_shot::words_of(collectives_of_call<Step>{}, calls, count);
 }
 
 }  // namespace shardwise::inline v0_1::cuda

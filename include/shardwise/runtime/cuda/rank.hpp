@@ -5,7 +5,9 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include <shardwise/runtime/cuda/communicators.hpp>
+#include <shardwise/runtime/cuda/peer_slots.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/cuda/run_order.hpp>
 #include <shardwise/runtime/processes/host_link.hpp>
@@ -38,6 +41,10 @@ struct crew {
   // Of each rank: whether its function has returned, and the collectives that it has queued on each axis.
   std::array<std::atomic<bool>, Mesh::size> left{};
   std::array<std::array<std::atomic<std::int64_t>, max_axes>, Mesh::size> queued{};
+
+  crew() { std::memset(abort_word_.host(), 0, sizeof(std::uint32_t)); }
+  // Not 0 when the run has failed. Every device reads it where it lies: pinned memory is mapped for all of them.
+  const std::uint32_t* abort_word() const { return static_cast<const std::uint32_t*>(abort_word_.host()); }
 
   // Rank `rank` queues n further collectives on an axis. A device that waits for a rank which has returned would wait for
   // ever: whoever comes second, the return or the collective, sees the other.
@@ -114,9 +121,12 @@ struct crew {
   }
 
  private:
+  // What waits on a device ends by itself from here on: kernels that wait for a peer's words by the abort word, NCCL's when the
+  // communicators are aborted. `failed` comes first, so that whoever waited for such a kernel finds it.
   void fail() {
     const std::lock_guard lock(mutex_);
     failed = true;
+    std::atomic_ref(*static_cast<std::uint32_t*>(abort_word_.host())).store(1);
     changed_.notify_all();
   }
   static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -124,6 +134,7 @@ struct crew {
     return rank_returned(who, waiting, ("a collective on axis " + std::to_string(axis) + " of the mesh").c_str());
   }
 
+  pinned_memory abort_word_{sizeof(std::uint32_t)};
   std::mutex mutex_;
   std::condition_variable changed_;
   int running_ = Mesh::size, quiet_ = 0;
@@ -211,6 +222,30 @@ class cuda_rank {
   void exchange(const void* mine, const F& f) {
     if (meeting_) released([&] { meeting_->exchange(mine, f); });
     else f([=](int) { return mine; });
+  }
+
+  // Memory of this rank's that its peers write into, of words[a] words from each along axis a, if all ranks of the axis are threads of one
+  // process, ask for as many, and have devices that reach each other's memory; null where not, or where 0 are asked for. It stays until
+  // the launch ends, and is given out again where it is large enough. Collective.
+  std::array<const cuda::peer_slots*, max_axes> share_slots(const std::array<std::int32_t, max_axes>& words,
+                                                            cudaStream_t stream) {
+    std::array<const cuda::peer_slots*, max_axes> shared{};
+    if (!crew_ || Mesh::size == 1) return shared;
+    std::array<cuda::slot_offer, max_axes> mine{};
+    for (int a = 0; a < Mesh::axes; ++a) {
+      const std::int32_t wanted = words[at(a)];
+      auto& made = slots_[at(a)];
+      if (wanted == 0 || !reaches_peers(a)) continue;
+      if (made.empty() || made.back()->slots.words < wanted)
+        made.push_back(std::make_unique<cuda::slot_memory>(wanted, Mesh::sizes[at(a)], stream));
+      mine[at(a)] = {made.back()->data(), made.back()->slots.words};
+    }
+    synchronize(stream);  // a peer may write as soon as it has the address
+    exchange(mine.data(), [&](const auto& shown) {
+      for (int a = 0; a < Mesh::axes; ++a)
+        if (mine[at(a)].at) shared[at(a)] = joined_slots(a, mine[at(a)].words, shown);
+    });
+    return shared;
   }
 
   // Words of which each rank has set its own and left the others 0: all of them, on every rank. Bits are added, so that
@@ -310,7 +345,7 @@ class cuda_rank {
   // A rank that is a process learns of the others' ends from it.
   void attach(processes::lifeline& line) { line_ = &line; }
 
-  // Payload handed to NCCL for other ranks, as communicate counts it; and that which hosts have sent, when they have.
+  // Payload sent to other ranks, as communicate counts it; and that which hosts have sent, when they have.
   std::int64_t bytes_written(int axis) const {
     return written_[static_cast<unsigned>(axis)] + (link_ ? link_->bytes_written(axis) : 0);
   }
@@ -321,6 +356,42 @@ class cuda_rank {
   }
 
  private:
+  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  // Whether all devices along an axis, rank r's being number r, reach each other's memory: every rank of it finds the same. This one's is
+  // given access to the others' then; where CUDA refuses it, this rank offers no memory.
+  bool reaches_peers(int axis) const {
+    const int n = Mesh::sizes[at(axis)];
+    if (n == 1 || n > cuda::max_slot_ranks) return false;
+    for (int i = 0; i < n; ++i)
+      for (int k = 0; k < n; ++k) {
+        const int from = Mesh::group_member(index_, axis, i), to = Mesh::group_member(index_, axis, k);
+        int can = 0;
+        if (from == to) continue;
+        cuda::check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+        if (!can) return false;
+      }
+    for (int k = 0; k < n; ++k) {
+      const int peer = Mesh::group_member(index_, axis, k);
+      if (peer == index_) continue;
+      const cudaError_t given = cudaDeviceEnablePeerAccess(peer, 0);
+      if (given != cudaSuccess) cudaGetLastError();
+      if (given != cudaSuccess && given != cudaErrorPeerAccessAlreadyEnabled) return false;
+    }
+    return true;
+  }
+  // Null if another rank of the axis has no memory of this size.
+  template <class Shown>
+  const cuda::peer_slots* joined_slots(int axis, std::int32_t words, const Shown& shown) {
+    cuda::peer_slots& s = slots_[at(axis)].back()->slots;
+    s.abort = crew_->abort_word();
+    s.rank = coordinate(axis);
+    for (int k = 0; k < s.ranks; ++k) {
+      const auto& offer = static_cast<const cuda::slot_offer*>(shown(Mesh::group_member(index_, axis, k)))[axis];
+      if (!offer.at || offer.words != words) return nullptr;
+      if (k != s.rank) s.lands[k] = cuda::slot_memory::landing(offer.at, words, s.rank, k);
+    }
+    return &s;
+  }
   // Between threads a failure aborts the communicators of all, which ends the wait; a process has to look for itself.
   template <class Query, class Wait>
   void wait(const Query& query, const Wait& until_done) {
@@ -375,6 +446,7 @@ class cuda_rank {
   std::unique_ptr<cuda::mailbox> mailbox_;
   processes::lifeline* line_ = nullptr;
   std::array<std::int64_t, max_axes> written_{};
+  std::array<std::vector<std::unique_ptr<cuda::slot_memory>>, max_axes> slots_;  // by axis, the largest last
   cuda::run_order order_;
   bool quiet_ = false;
 };
