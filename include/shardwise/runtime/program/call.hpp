@@ -79,7 +79,7 @@ constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
 }
 
 // How random numbers depend on where a tensor lies: see runtime/program/random_stream.hpp.
-enum class random_policy : std::uint8_t { by_element, by_offset };
+enum class random_policy : std::uint64_t { by_element, by_offset };
 
 // What changes from step to step, and the optimizer's constants. A number that is not set is no number (NaN): a run whose
 // optimizer reads it throws, and one that has no use for it does not look; see check_env.
@@ -99,6 +99,8 @@ struct step_env {
   std::uint64_t first_site = 0, first_draw = 0;
   random_policy random = random_policy::by_element;
 };
+static_assert(sizeof(step_env) == 14 * sizeof(std::uint64_t),
+              "compared by its bytes, NaN and all: nothing may lie between its members");
 
 // What to do about an index that an operation met outside its range.
 constexpr const char* index_remedy(op_code op) {
