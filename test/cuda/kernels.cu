@@ -516,16 +516,21 @@ template <class T>
 void by_cublaslt(const call& c, cu::context& ctx) {
   cu::detail::device_einsum<T>(c, ctx).run();
 }
-template <class Shape, class T>
+template <class T>
 void by_own_product(const call& c, cu::context& ctx) {
-  if (!cu::detail::run_product<Shape, T, false>(c, cu::no_epilogue{}, nullptr, nullptr, 1 << 20, ctx))
+  if (!cu::detail::run_product<T>(c, cu::no_epilogue{}, 1 << 20, ctx)) by_cublaslt<T>(c, ctx);
+}
+template <class Shape, class T>
+void by_flat_product(const call& c, cu::context& ctx) {
+  constexpr std::int64_t any = std::int64_t{1} << 40;
+  if (!cu::detail::run_flat_product<T, false, Shape>(c, cu::no_epilogue{}, nullptr, nullptr, any, ctx))
     by_cublaslt<T>(c, ctx);
 }
 template <class T>
 void compare_own_products(const problem& p, const outcome& h, report& r) {
-  compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::batched_product, T>);
-  compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::single_product, T>);
-  compare_as<einsum, T>(p, h, r, &by_own_product<cu::detail::shallow_product, T>);
+  compare_as<einsum, T>(p, h, r, &by_own_product<T>);
+  compare_as<einsum, T>(p, h, r, &by_flat_product<cu::detail::small_tiles, T>);
+  compare_as<einsum, T>(p, h, r, &by_flat_product<cu::detail::large_tiles, T>);
 }
 void compare_products(problem p, report& r) {
   const outcome h = on_host<einsum>(p);

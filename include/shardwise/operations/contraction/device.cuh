@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/operations/contraction/device_epilogue.cuh>
+#include <shardwise/operations/contraction/device_flat_product.cuh>
 #include <shardwise/operations/contraction/device_matrix.cuh>
 #include <shardwise/operations/contraction/device_product.cuh>
 #include <shardwise/operations/contraction/host.hpp>
@@ -344,24 +345,30 @@ struct kernel<op_code::einsum> {
     const bool sums = attributes_of<einsum_attributes>(c.a).keeps_sums != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
-      if (c.l[2].rank == 1 && detail::run_single_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      if (c.l[2].rank <= 2 &&
+          detail::run_flat_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], detail::small_multiply_adds, ctx))
+        return;
       if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
-    } else if (const std::int64_t n = products.launches(); n >= detail::launches_worth_one<T>) {
-      if (detail::run_product<detail::batched_product, T, false>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
     }
+    if (detail::run_flat_product<T, false>(c, no_epilogue{}, nullptr, nullptr, detail::flat_multiply_adds<T>, ctx)) return;
+    if (const std::int64_t n = products.launches(); n >= detail::launches_worth_one<T>)
+      if (detail::run_product<T>(c, no_epilogue{}, n, ctx)) return;
     products.run();
   }
 
-  // One launch where cuBLASLt has the expression as an epilogue, or where the product is small; else the expression is a
+  // One launch where the product is small, or where cuBLASLt has the expression as an epilogue; else the expression is a
   // launch in place.
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
-    detail::device_einsum<T> products(c, ctx);
     constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
+    constexpr std::int64_t most = then.fits ? detail::flat_multiply_adds<T> : detail::small_multiply_adds;
+    const auto behind = epilogue_of<T, E>(c);
+    if (detail::run_flat_product<T, false>(c, behind, nullptr, nullptr, most, ctx)) return;
+    detail::device_einsum<T> products(c, ctx);
     if (then.fits && products.run_with(then)) return;
-    if (detail::run_single_product<T, false>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
+    if (detail::run_product<T>(c, behind, products.launches(), ctx)) return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix product of our own, for what no product of cuBLASLt is one launch of: batches that no single stride describes,
-// any expression on the result, the sum of an operand beside the product. Operands are read where they lie, whatever their
-// strides.
+// any expression on the result. Operands are read where they lie, whatever their strides; device_flat_product.cuh is for those in one step.
 //
 // Price, against cuBLASLt on one large matrix: no tensor cores, small tiles only. So it takes products that are small enough for
 // launches and passes over memory to cost more; see small_product.
@@ -34,28 +33,21 @@ namespace detail {
 
 inline constexpr int product_threads = 256;
 
-// A block's tile of the result, and how much of the depth it holds at once. own: elements of a thread along either side of the tile.
-// Groups of threads share a stage's depth, and add what each has at the end, in their order. With two buffers one is filled while the
-// other is read; with one a block waits once more a stage.
-template <int Own, int Grid, int Depth, int Buffers>
+// A block's tile of the result, and how much of the depth it holds at once. own: elements of a thread along either side of the tile. One of
+// two buffers is filled while the other is read.
+template <int Own, int Grid, int Depth>
 struct product_shape {
-  static constexpr int own = Own, grid = Grid, depth = Depth, buffers = Buffers, tile = Grid * Own;
-  static constexpr int groups = product_threads / (Grid * Grid), group_threads = Grid * Grid;
-  static constexpr int pitch = tile + (groups > 1 ? 2 : 4);     // keeps a pack aligned, spreads banks
+  static constexpr int own = Own, grid = Grid, depth = Depth, buffers = 2, tile = Grid * Own;
+  static constexpr int pitch = tile + 4;                        // keeps a pack aligned, spreads banks
   static constexpr int partial = tile * tile;                   // elements that a tile's part takes in the scratch
   static constexpr int loads = tile * depth / product_threads;  // elements of an operand that a thread loads for a stage
   static constexpr int side_step = product_threads / depth, depth_step = product_threads / tile;
   static constexpr int results = partial / product_threads;  // elements of the tile that a thread writes
-  static_assert(groups * group_threads == product_threads && results * product_threads == partial);
+  static_assert(Grid * Grid == product_threads && results == own * own);
   static_assert(side_step * depth == product_threads && depth_step * tile == product_threads &&
                 loads * product_threads == tile * depth);
 };
-// Of batches; and of one product with an expression or a sum beside it, which is small (small_product). What a stage costs there is the
-// way to memory and, where few blocks have all the work, reading shared memory: a layer of 100 by 100 is 49 blocks of one stage. Of little
-// depth most of such a stage would be empty. Measured on an H200 (bench/results/step.md).
-using batched_product = product_shape<4, 16, 16, 2>;
-using single_product = product_shape<2, 8, 128, 1>;
-using shallow_product = product_shape<2, 16, 32, 2>;
+using batched_product = product_shape<4, 16, 16>;
 
 template <int Operands>
 struct product_steps {
@@ -71,13 +63,9 @@ struct product_arrays {
   T* out;
   C alpha;
   bool a_along_depth, b_along_depth;  // which of the two dims neighbouring threads load along
-  // the sum of a over its depth, null: none
-  T* sums;
-  std::int64_t sums_step;
-  // with more than one split: [tile][split][element], [row tile][split][row]
+  // with more than one split: [tile][split][element]
   std::uint32_t splits, split_depth;
   C* part;
-  double* sums_part;
   std::uint32_t* tickets;
 };
 
@@ -125,19 +113,17 @@ struct product_load {
 };
 
 // A block for each tile, matrix and split: blockIdx.x tiles of columns, .y tiles of rows, .z matrix * splits + split.
-template <class S, class T, class Then, bool Sums>
+template <class S, class T, class Then>
 __global__ void __launch_bounds__(product_threads)
     product_kernel(const __grid_constant__ product_steps<Then::operands> w, const __grid_constant__ product_arrays<T> g,
                    const Then then) {
   using C = computed_in<T>;
-  constexpr int E = Then::operands, own = S::own, loads = S::loads, groups = S::groups, results = S::results;
+  constexpr int E = Then::operands, own = S::own, loads = S::loads, results = S::results;
   __shared__ __align__(32) C as[S::buffers][S::depth][S::pitch];
   __shared__ __align__(32) C bs[S::buffers][S::depth][S::pitch];
-  const int t = static_cast<int>(threadIdx.x), group = t / S::group_threads, u = t % S::group_threads, tx = u % S::grid,
-            ty = u / S::grid;
+  const int t = static_cast<int>(threadIdx.x), tx = t % S::grid, ty = t / S::grid;
   const std::uint32_t row0 = blockIdx.y * S::tile, column0 = blockIdx.x * S::tile;
   const std::uint32_t matrix = blockIdx.z / g.splits, split = blockIdx.z - matrix * g.splits;
-  const bool sums_here = Sums && blockIdx.x == 0;
   std::int64_t mo[3 + E];
   w.batch.offsets(matrix, mo);
   const std::uint32_t begin = split * g.split_depth;
@@ -167,7 +153,6 @@ __global__ void __launch_bounds__(product_threads)
   for (int i = 0; i < own; ++i)
 #pragma unroll
     for (int j = 0; j < own; ++j) acc[i][j] = C(0);
-  double row_sum = 0;  // of row t % tile, every depth_step-th element of the depth
 
   if (begin < end) {
     fetch(begin);
@@ -178,7 +163,8 @@ __global__ void __launch_bounds__(product_threads)
   for (std::uint32_t first = begin; first < end; first += S::depth) {
     const bool more = first + S::depth < end;
     if (more) fetch(first + S::depth);
-    const auto step = [&](int k) {
+#pragma unroll
+    for (int k = 0; k < S::depth; ++k) {
       constexpr int V = vector_of<C> < own ? vector_of<C> : own;
       C fa[own], fb[own];
 #pragma unroll
@@ -193,79 +179,33 @@ __global__ void __launch_bounds__(product_threads)
       for (int i = 0; i < own; ++i)
 #pragma unroll
         for (int j = 0; j < own; ++j) acc[i][j] += fa[i] * fb[j];
-    };
-    const std::uint32_t left = end - first;
-    if (groups == 1 || left >= S::depth) {
-#pragma unroll
-      for (int k = 0; k < S::depth; k += groups) step(k + group);
-    } else {
-#pragma unroll 4
-      for (std::uint32_t k = static_cast<std::uint32_t>(group); k < left; k += groups) step(static_cast<int>(k));
     }
-    if (sums_here)
-      for (int k = t / S::tile; k < S::depth; k += S::depth_step) row_sum += static_cast<double>(as[buffer][k][t % S::tile]);
-    if constexpr (S::buffers == 2) {
-      buffer ^= 1;
-      if (more) put(buffer);  // which all have read before the last barrier
-    } else if (more) {
-      __syncthreads();
-      put(0);
-    }
+    buffer ^= 1;
+    if (more) put(buffer);  // which all have read before the last barrier
     __syncthreads();
   }
 
-  // A thread's results: its own elements, or, of groups, the sums of all groups' for one place of the tile.
   C total[results];
-  if constexpr (groups == 1) {
 #pragma unroll
-    for (int e = 0; e < results; ++e) total[e] = acc[e / own][e % own];
-  } else {
-    static_assert(results == 1 && sizeof(as) >= groups * S::partial * sizeof(C));
-    C(*const of_group)[S::partial] = reinterpret_cast<C(*)[S::partial]>(&as[0][0][0]);
-#pragma unroll
-    for (int i = 0; i < own; ++i)
-#pragma unroll
-      for (int j = 0; j < own; ++j) of_group[group][(ty * own + i) * S::tile + tx + S::grid * j] = acc[i][j];
-    __syncthreads();
-    total[0] = of_group[0][t];
-#pragma unroll
-    for (int k = 1; k < groups; ++k) total[0] += of_group[k][t];
-  }
-  const auto row_of = [&](int e) { return groups == 1 ? ty * own + e / own : t / S::tile; };
-  const auto column_of = [&](int e) { return groups == 1 ? tx + S::grid * (e % own) : t % S::tile; };
-  if constexpr (Sums) {
-    static_assert(sizeof(bs) >= product_threads * sizeof(double));
-    double* const of_thread = reinterpret_cast<double*>(&bs[0][0][0]);
-    of_thread[t] = row_sum;
-    __syncthreads();
-    if (sums_here && t < S::tile)
-      for (int k = 1; k < S::depth_step; ++k) row_sum += of_thread[k * S::tile + t];
-  }
-
+  for (int e = 0; e < results; ++e) total[e] = acc[e / own][e % own];
   if (g.splits > 1) {
-    const std::int64_t row_tile = std::int64_t{matrix} * gridDim.y + blockIdx.y, tile = row_tile * gridDim.x + blockIdx.x;
+    const std::int64_t tile = (std::int64_t{matrix} * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     C* const parts = g.part + tile * g.splits * S::partial;
-    double* const sums_parts = g.sums_part + row_tile * g.splits * S::tile;
 #pragma unroll
     for (int e = 0; e < results; ++e) parts[std::int64_t{split} * S::partial + e * product_threads + t] = total[e];
-    if (sums_here && t < S::tile) sums_parts[split * S::tile + t] = row_sum;
     if (!last_to_arrive(g.tickets + tile, g.splits)) return;
 #pragma unroll
     for (int e = 0; e < results; ++e) total[e] = C(0);
-    row_sum = 0;
     for (std::uint32_t s = 0; s < g.splits; ++s) {
 #pragma unroll
       for (int e = 0; e < results; ++e) total[e] += arrived(parts + std::int64_t{s} * S::partial + e * product_threads + t);
-      if (sums_here && t < S::tile) row_sum += arrived(sums_parts + s * S::tile + t);
     }
   }
 
-  if (sums_here && t < S::tile && row0 + static_cast<std::uint32_t>(t) < w.rows.count)
-    g.sums[(std::int64_t{row0} + t) * g.sums_step] = static_cast<T>(row_sum);
 #pragma unroll
   for (int e = 0; e < results; ++e) {
-    const std::uint32_t r = row0 + static_cast<std::uint32_t>(row_of(e)),
-                        c = column0 + static_cast<std::uint32_t>(column_of(e));
+    const std::uint32_t r = row0 + static_cast<std::uint32_t>(ty * own + e / own),
+                        c = column0 + static_cast<std::uint32_t>(tx + S::grid * (e % own));
     if (r >= w.rows.count || c >= w.columns.count) continue;
     std::int64_t ro[2 + E], co[2 + E], off[E + 1];
     w.rows.offsets(r, ro);
@@ -279,12 +219,11 @@ __global__ void __launch_bounds__(product_threads)
 // Depth is cut where tiles alone would leave the device idle. The cut depends on extents only: sums are the same on all.
 inline constexpr std::int64_t product_blocks = 256, product_least_depth = 64, product_most_splits = 16;
 static_assert(product_blocks <= ticket_count);
-static_assert(product_blocks * batched_product::partial * static_cast<std::int64_t>(sizeof(double)) +
-                      product_blocks * batched_product::tile * static_cast<std::int64_t>(sizeof(double)) <=
+static_assert(product_blocks * batched_product::partial * static_cast<std::int64_t>(sizeof(double)) <=
                   device_scratch::product_bytes,
               "parts lie where cuBLASLt's scratch would");
 
-// least: no split is shallower; a stage's depth, so that each has one.
+// least: no split is shallower.
 constexpr std::int64_t product_splits(std::int64_t tiles, std::int64_t depth, std::int64_t least) {
   std::int64_t n = product_blocks / tiles;
   if (n > depth / least) n = depth / least;
@@ -336,6 +275,19 @@ std::int64_t last_step(const walk<K>& w, int operand) {
   return w.str[operand][w.rank - 1];
 }
 
+// Neighbouring threads write along the columns, so a result that is stored along its rows is the turned product's.
+template <int E>
+bool columns_are_stored(const product_roles<E>& w) {
+  return last_step(w.columns, 1) == 1 || last_step(w.rows, 1) != 1;
+}
+template <class T, int E>
+void turn(product_roles<E>& w, const T*& a, const T*& b) {
+  std::swap(w.rows, w.columns);
+  swap_operands(w.batch);
+  swap_operands(w.depth);
+  std::swap(a, b);
+}
+
 // Multiply-adds up to which one launch of ours is worth more than cuBLASLt's and another one, and than several of cuBLASLt's.
 // Measured on an H200, bench/results/fusion.md: at 2^25 and more, a product and the kernel behind it are faster as two.
 inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
@@ -354,64 +306,45 @@ constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth,
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }
 
-// One launch, or false where the sizes are not for it: the caller then has to do it in another way. With Sums: `sums` is where the sum of
-// operand 0 over all dims but its last goes, of a product without batches whose rows are that last dim; else null.
-template <class S, class T, bool Sums, class Then>
-bool run_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches, context& ctx) {
+// One launch, or false where the sizes are not for it: the caller then has to do it in another way.
+template <class T, class Then>
+bool run_product(const call& c, const Then& then, std::int64_t launches, context& ctx) {
+  using S = batched_product;
   constexpr int E = Then::operands;
   product_roles<E> w = product_roles_of<E>(c);
   std::int64_t m = points(w.rows), n = points(w.columns);
   const std::int64_t matrices = points(w.batch), depth = points(w.depth);
-  if (m == 0 || n == 0 || matrices == 0) return sums == nullptr;
+  if (m == 0 || n == 0 || matrices == 0) return true;
   const std::int64_t limit = most_points / 2;
   if (m >= limit || n >= limit || matrices >= limit || depth >= limit) return false;
   if (!small_product(m, n, depth, matrices, launches)) return false;
   const T *a = as<T>(c.p[0]), *b = as<T>(c.p[1]);
-  // neighbouring threads write along the columns
-  if (last_step(w.columns, 1) != 1 && last_step(w.rows, 1) == 1) {
-    if (sums) return false;
-    std::swap(w.rows, w.columns);
-    swap_operands(w.batch);
-    swap_operands(w.depth);
-    std::swap(a, b);
+  if (!columns_are_stored(w)) {
+    turn(w, a, b);
     std::swap(m, n);
   }
   const std::int64_t row_tiles = (m + S::tile - 1) / S::tile, column_tiles = (n + S::tile - 1) / S::tile;
-  const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth,
-                                             S::depth > product_least_depth ? S::depth : product_least_depth);
+  const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth, product_least_depth);
   if (row_tiles > 65535 || matrices * splits > 65535) return false;
   const std::int64_t share = (depth + splits - 1) / splits;
   using C = computed_in<T>;
-  C* const part = as<C>(c.workspace);
   const product_arrays<T> g{a,
                             b,
                             as<T>(c.p[result]),
                             static_cast<C>(c.f),
                             last_step(w.depth, 0) == 1,
                             last_step(w.depth, 1) == 1,
-                            as<T>(sums_at),
-                            sums ? sums->str[0] : 0,
                             static_cast<std::uint32_t>(splits),
                             static_cast<std::uint32_t>((share + S::depth - 1) / S::depth * S::depth),
-                            part,
-                            reinterpret_cast<double*>(part + product_blocks * S::partial),
+                            as<C>(c.workspace),
                             ctx.tickets};
   std::int64_t zero[3 + E]{};
   const product_steps<E> steps{make_strided(w.rows, zero), make_strided(w.columns, zero), make_strided(w.batch, zero),
                                make_strided(w.depth, zero)};
   const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles),
                   static_cast<unsigned>(matrices * splits));
-  launch(op_code::einsum, &product_kernel<S, T, Then, Sums>, grid, product_threads, ctx.stream, steps, g, then);
+  launch(op_code::einsum, &product_kernel<S, T, Then>, grid, product_threads, ctx.stream, steps, g, then);
   return true;
-}
-
-// A single one, by the shape for its depth.
-template <class T, bool Sums, class Then>
-bool run_single_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches,
-                        context& ctx) {
-  if (points(product_roles_of<0>(c).depth) <= shallow_product::depth)
-    return run_product<shallow_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
-  return run_product<single_product, T, Sums>(c, then, sums, sums_at, launches, ctx);
 }
 
 }  // namespace detail

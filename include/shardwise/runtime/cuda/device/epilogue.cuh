@@ -30,6 +30,12 @@ __device__ T step_value(const T* slot) {
 // The expression of a kernel that none follows.
 struct no_epilogue {
   static constexpr int operands = 0;
+  struct loaded {};
+  __device__ loaded load(const std::int64_t*) const { return {}; }
+  template <class T>
+  __device__ T operator()(T x, loaded, const std::int64_t*) const {
+    return x;
+  }
   template <class T>
   __device__ T operator()(T x, const std::int64_t*) const {
     return x;
@@ -43,17 +49,29 @@ struct epilogue {
   T* p[operands > 0 ? operands : 1];
 
   // The value of the element that the kernel has computed to be x; off[j] is where operand j has it.
-  __device__ T operator()(T x, const std::int64_t* off) const {
-    return value(x, off, std::make_index_sequence<sizeof...(Word)>{});
+  __device__ T operator()(T x, const std::int64_t* off) const { return (*this)(x, load(off), off); }
+
+  // The same in two steps, so that operands are on their way while x is computed.
+  struct loaded {
+    T v[Values > 1 ? Values - 1 : 1];
+  };
+  __device__ loaded load(const std::int64_t* off) const {
+    loaded l{};
+#pragma unroll
+    for (int j = 0; j + 1 < Values; ++j) l.v[j] = p[j][off[j]];
+    return l;
+  }
+  __device__ T operator()(T x, const loaded& l, const std::int64_t* off) const {
+    return value(x, l, off, std::make_index_sequence<sizeof...(Word)>{});
   }
 
  private:
   template <std::size_t... I>
-  __device__ T value(T x, const std::int64_t* off, std::index_sequence<I...>) const {
+  __device__ T value(T x, const loaded& l, const std::int64_t* off, std::index_sequence<I...>) const {
     T slot[Values + sizeof...(Word)];
     slot[0] = x;
 #pragma unroll
-    for (int j = 0; j + 1 < Values; ++j) slot[j + 1] = p[j][off[j]];
+    for (int j = 0; j + 1 < Values; ++j) slot[j + 1] = l.v[j];
     ((slot[Values + I] = detail::step_value<T, Word>(slot)), ...);
     const auto store = [&](int k, T v) { p[Values - 2 + k][off[Values - 2 + k]] = v; };
     (((Word >> 16 & 15U) != 0 ? store(static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void()), ...);
