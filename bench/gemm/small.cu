@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small products on the first GPU, by the library's own kernel in either size of tiles and by cuBLASLt's algorithm that its search finds: microseconds of
-// one in a graph of many. Where flat_multiply_adds and most_small_tiles come from.
+// one in a graph of many. Where is_worth_flat and most_small_tiles come from.
 // usage: bench_gemm_small_cuda
 #include <shardwise/cuda.cuh>
 
@@ -70,7 +70,7 @@ void row(cu::context& ctx, const char* type, std::int64_t m, std::int64_t n, std
   const double library = microseconds(ctx.stream, [&] { cu::detail::device_einsum<T>(c, ctx).run(); });
   const auto own = [&]<class Tiles>(Tiles) {
     return microseconds(ctx.stream, [&] {
-      cu::detail::run_flat_product<T, false, Tiles>(c, cu::no_epilogue{}, nullptr, nullptr, std::int64_t{1} << 40, ctx);
+      cu::detail::run_flat_product<T, false, Tiles>(c, cu::no_epilogue{}, nullptr, nullptr, true, ctx);
     });
   };
   const double small = own(cu::detail::small_tiles{}), large = own(cu::detail::large_tiles{});

@@ -522,8 +522,7 @@ void by_own_product(const call& c, cu::context& ctx) {
 }
 template <class Shape, class T>
 void by_flat_product(const call& c, cu::context& ctx) {
-  constexpr std::int64_t any = std::int64_t{1} << 40;
-  if (!cu::detail::run_flat_product<T, false, Shape>(c, cu::no_epilogue{}, nullptr, nullptr, any, ctx))
+  if (!cu::detail::run_flat_product<T, false, Shape>(c, cu::no_epilogue{}, nullptr, nullptr, true, ctx))
     by_cublaslt<T>(c, ctx);
 }
 template <class T>

@@ -345,13 +345,11 @@ struct kernel<op_code::einsum> {
     const bool sums = attributes_of<einsum_attributes>(c.a).keeps_sums != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
-      if (c.l[2].rank <= 2 &&
-          detail::run_flat_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], detail::small_multiply_adds, ctx))
-        return;
+      if (detail::run_flat_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], false, ctx)) return;
       if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     }
-    if (detail::run_flat_product<T, false>(c, no_epilogue{}, nullptr, nullptr, detail::flat_multiply_adds<T>, ctx)) return;
+    if (detail::run_flat_product<T, false>(c, no_epilogue{}, nullptr, nullptr, true, ctx)) return;
     if (const std::int64_t n = products.launches(); n >= detail::launches_worth_one<T>)
       if (detail::run_product<T>(c, no_epilogue{}, n, ctx)) return;
     products.run();
@@ -363,12 +361,12 @@ struct kernel<op_code::einsum> {
   static void run_then(const call& c, context& ctx) {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
-    constexpr std::int64_t most = then.fits ? detail::flat_multiply_adds<T> : detail::small_multiply_adds;
     const auto behind = epilogue_of<T, E>(c);
-    if (detail::run_flat_product<T, false>(c, behind, nullptr, nullptr, most, ctx)) return;
+    if (detail::run_flat_product<T, false>(c, behind, nullptr, nullptr, then.fits, ctx)) return;
     detail::device_einsum<T> products(c, ctx);
     if (then.fits && products.run_with(then)) return;
-    if (detail::run_product<T>(c, behind, products.launches(), ctx)) return;
+    if (const std::int64_t n = products.launches(); n > 1)
+      if (detail::run_product<T>(c, behind, n, ctx)) return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

@@ -31,7 +31,7 @@ struct flat_shape {
 // Few tiles leave most of a device idle, many read their operands too often.
 using small_tiles = flat_shape<8>;
 using large_tiles = flat_shape<16>;
-inline constexpr std::int64_t most_small_tiles = 512;
+inline constexpr std::int64_t most_small_tiles = 256;
 
 // out[batch, row, column] = then(alpha * sum over depth of a[batch, row, depth] b[batch, depth, column]): strides in elements, and those of
 // the operands of the expression.
@@ -243,29 +243,31 @@ bool launch_flat_product(const product_roles<Then::operands>& w, product_arrays<
   return true;
 }
 
-// Multiply-adds, in double: they may exceed 2^63.
-template <int E>
-bool is_at_most(const product_roles<E>& w, std::int64_t most) {
-  double n = 1;
-  for (const std::int64_t extent : {points(w.rows), points(w.columns), points(w.depth), points(w.batch)})
-    n *= static_cast<double>(extent > 0 ? extent : 1);
-  return n <= static_cast<double>(most);
+// Whether such a product takes less time than one launch of cuBLASLt's, or, with something beside it, than that and a second one. Measured on an
+// H200, bench/results/gemm.md: cuBLASLt has tensor cores for bfloat16 and double, and for many elements larger tiles. In double: the product may
+// exceed 2^63.
+template <class T, int E>
+bool is_worth_flat(const product_roles<E>& w, bool alone) {
+  constexpr bool plain_cores = std::is_same_v<T, float>;
+  const double elements =
+      static_cast<double>(points(w.rows)) * static_cast<double>(points(w.columns)) * static_cast<double>(points(w.batch));
+  const double depth = static_cast<double>(points(w.depth));
+  const double most_elements = alone ? 1 << 16 : 1 << 17, most = plain_cores ? 1 << 24 : alone ? 1 << 20 : 1 << 22;
+  return elements <= most_elements && elements * depth <= most;
 }
 
-// Multiply-adds up to which such a product takes less time than one launch of cuBLASLt's, which has tensor cores for elements of two bytes.
-template <class T>
-inline constexpr std::int64_t flat_multiply_adds = sizeof(T) == 2 ? std::int64_t{1} << 21 : small_multiply_adds;
-
-// One launch, or false where the product is not flat or has more multiply-adds than `most`: the caller then has to do it in another way.
-// With Sums: `sums` is where the sum of operand 0 over what it contracts goes, of which the last dim is the product's rows, before it at most
-// the batch; else null. Tiles: void, by their number.
+// One launch, or false where the product is not flat, or not worth it: the caller then has to do it in another way.
+// With Sums: `sums` is where the sum of operand 0 over what it contracts goes: the product's rows, or the batch and these; else null. Tiles: void, by their number, where it is worth it.
 template <class T, bool Sums, class Tiles = void, class Then>
-bool run_flat_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t most, context& ctx) {
+bool run_flat_product(const call& c, const Then& then, const layout* sums, void* sums_at, bool alone, context& ctx) {
   product_roles<Then::operands> w = product_roles_of<Then::operands>(c);
   const T *a = as<T>(c.p[0]), *b = as<T>(c.p[1]);
-  if (!is_flat(w) || !is_at_most(w, most)) return false;
+  if (!is_flat(w) || (std::is_void_v<Tiles> && !is_worth_flat<T>(w, alone))) return false;
   const std::int64_t matrices = points(w.batch);
   if (points(w.rows) == 0 || points(w.columns) == 0 || matrices == 0) return sums == nullptr;
+  if (sums && !(sums->rank == 1 && matrices == 1) &&
+      !(sums->rank == 2 && sums->ext[0] == matrices && sums->ext[1] == points(w.rows)))
+    return false;
   if (!columns_are_stored(w)) {
     if (sums) return false;
     turn(w, a, b);

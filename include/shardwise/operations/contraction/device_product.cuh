@@ -3,7 +3,7 @@
 // any expression on the result. Operands are read where they lie, whatever their strides; device_flat_product.cuh is for those in one step.
 //
 // Price, against cuBLASLt on one large matrix: no tensor cores, small tiles only. So it takes products that are small enough for
-// launches and passes over memory to cost more; see small_product.
+// launches to cost more; see small_product.
 #pragma once
 
 #include <cstdint>
@@ -288,9 +288,8 @@ void turn(product_roles<E>& w, const T*& a, const T*& b) {
   std::swap(a, b);
 }
 
-// Multiply-adds up to which one launch of ours is worth more than cuBLASLt's and another one, and than several of cuBLASLt's.
-// Measured on an H200, bench/results/fusion.md: at 2^25 and more, a product and the kernel behind it are faster as two.
-inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
+// Multiply-adds of a matrix up to which one launch of ours is worth more than several of cuBLASLt's.
+inline constexpr std::int64_t small_batch_multiply_adds = std::int64_t{1} << 27;
 
 // Of several launches of cuBLASLt's for matrices of one product, from how many on one of ours is worth more. Measured on an H200
 // (bench/results/tune.md): of small matrices ours takes as long as four of them, of elements of two bytes, which it multiplies in float
@@ -301,7 +300,7 @@ inline constexpr std::int64_t launches_worth_one = sizeof(T) == 2 ? 8 : 4;
 // Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
 constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices,
                              std::int64_t launches) {
-  const double most = static_cast<double>(launches > 1 ? small_batch_multiply_adds : small_multiply_adds);
+  const double most = static_cast<double>(small_batch_multiply_adds);
   const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }

@@ -67,9 +67,11 @@ inline constexpr int updates_at_once = 128;
 template <class T, class Rule>
 struct update_list {
   update_item<T, Rule> item[updates_at_once];
-  int count;
+  int count, chunk;  // elements of a block
 };
-inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  // elements of a block
+// A block takes a pack a thread, and up to four where there are more blocks than a device holds at once: each further one waits for the way to
+// memory once more.
+inline constexpr int update_threads = 256, update_packs = 4, update_blocks_at_once = 1024;
 
 // Rule::step is made of the step's numbers once a thread.
 template <class T, class Rule>
@@ -86,8 +88,8 @@ __global__ void __launch_bounds__(update_threads)
   const update_item<T, Rule>& u = list.item[k];
   if (u.a.clip && *u.a.clip < C(0)) return;  // a step that a dynamic loss scale skips
   const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : C(1));
-  const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
-  const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
+  const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * list.chunk;
+  const std::int64_t end = begin + list.chunk < u.n ? begin + list.chunk : u.n;
   const std::int64_t packed = u.packs ? begin + (end - begin) / V * V : begin;
   for (std::int64_t i = begin + std::int64_t{threadIdx.x} * V; i < packed; i += update_threads * V)
     update_pack<T, V>(u.a, i, step);
@@ -101,25 +103,32 @@ void update_all(op_code op, const call* calls, std::size_t count, context& ctx, 
   if (is_low_precision(dtype_v<T>) && calls[0].type[0] == dtype_v<T>) refuse_element(op, dtype_v<T>);
   update_list<T, Rule> list;
   list.count = 0;
-  std::uint32_t blocks = 0;
   const auto flush = [&] {
-    if (list.count > 0) launch(op, &update_kernel<T, Rule>, blocks, update_threads, ctx.stream, list, ctx.env);
+    if (list.count == 0) return;
+    std::uint32_t blocks = 0;
+    for (int packs = 1; packs <= update_packs; packs *= 2) {
+      list.chunk = update_threads * vector_of<C> * packs;
+      blocks = 0;
+      for (int k = 0; k < list.count; ++k) {
+        list.item[k].first_block = blocks;
+        blocks += static_cast<std::uint32_t>((list.item[k].n + list.chunk - 1) / list.chunk);
+      }
+      if (blocks <= update_blocks_at_once) break;
+    }
+    launch(op, &update_kernel<T, Rule>, blocks, update_threads, ctx.stream, list, ctx.env);
     list.count = 0;
-    blocks = 0;
   };
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t n = calls[i].l[0].numel();
     if (n == 0) continue;
     update_item<T, Rule> u = item_of(calls[i]);
     u.n = n;
-    u.first_block = blocks;
     u.packs = 1;
     for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.m), static_cast<const void*>(u.a.v)})
       if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) u.packs = 0;
     if constexpr (keeps_third_state<Rule>)
       if (reinterpret_cast<std::uintptr_t>(u.a.largest) % 16 != 0) u.packs = 0;
     if (reinterpret_cast<std::uintptr_t>(u.a.g) % sizeof(pack<T, vector_of<C>>) != 0) u.packs = 0;
-    blocks += static_cast<std::uint32_t>((n + update_chunk - 1) / update_chunk);
     list.item[list.count++] = u;
     if (list.count == updates_at_once) flush();
   }

@@ -30,7 +30,8 @@ __global__ void __launch_bounds__(column_warps* warp_threads)
     column_sums_kernel(const __grid_constant__ column_chunks a, const Row row, const Store store) {
   using S = added_in<T>;
   constexpr int V = vector_of<T>;
-  __shared__ double joined[Sums][column_warps][warp_threads];
+  static_assert(V <= column_warps, "a warp joins one column of each pack");
+  __shared__ double joined[Sums][V][column_warps][warp_threads];
   const int lane = static_cast<int>(threadIdx.x % warp_threads), warp = static_cast<int>(threadIdx.x / warp_threads);
   const std::int64_t column = (std::int64_t{blockIdx.x} * warp_threads + lane) * V;
   const bool own = column < a.columns;
@@ -44,48 +45,44 @@ __global__ void __launch_bounds__(column_warps* warp_threads)
 #pragma unroll 4
     for (std::int64_t r = begin + warp; r < end; r += column_warps) row.add(r, column, sums);
 
-  // the warps' sums of column k of each pack, which warp 0 then has
-  double total[Sums][V];
-  const auto join = [&](int k, const double(&mine)[Sums]) {
+  // What all warps have of column `warp` of each pack.
+  const bool joins = warp < V && own;
+  double total[Sums];
+  const auto join = [&](const double(&mine)[Sums][V]) {
 #pragma unroll
-    for (int s = 0; s < Sums; ++s) joined[s][warp][lane] = mine[s];
+    for (int s = 0; s < Sums; ++s)
+#pragma unroll
+      for (int k = 0; k < V; ++k) joined[s][k][warp][lane] = mine[s][k];
     __syncthreads();
 #pragma unroll
     for (int s = 0; s < Sums; ++s) {
-      total[s][k] = 0;
-      if (warp == 0)
-        for (int j = 0; j < column_warps; ++j) total[s][k] += joined[s][j][lane];
+      total[s] = 0;
+      if (joins)
+        for (int j = 0; j < column_warps; ++j) total[s] += joined[s][warp][j][lane];
     }
-    __syncthreads();
   };
-#pragma unroll
-  for (int k = 0; k < V; ++k) {
-    double mine[Sums];
-#pragma unroll
-    for (int s = 0; s < Sums; ++s) mine[s] = static_cast<double>(sums[s][k]);
-    join(k, mine);
-  }
-  if (gridDim.y > 1) {
-    if (warp == 0 && own)
-#pragma unroll
-      for (int s = 0; s < Sums; ++s)
-#pragma unroll
-        for (int k = 0; k < V; ++k) a.part[(std::int64_t{blockIdx.y} * Sums + s) * a.columns + column + k] = total[s][k];
-    if (!last_to_arrive(a.ticket + blockIdx.x, gridDim.y)) return;
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-      double mine[Sums]{};
-      for (std::int64_t c = warp; own && c < gridDim.y; c += column_warps)
-#pragma unroll
-        for (int s = 0; s < Sums; ++s) mine[s] += arrived(a.part + (c * Sums + s) * a.columns + column + k);
-      join(k, mine);
-    }
-  }
-  if (warp != 0 || !own) return;
+  double mine[Sums][V];
 #pragma unroll
   for (int s = 0; s < Sums; ++s)
 #pragma unroll
-    for (int k = 0; k < V; ++k) store(s, column + k, total[s][k]);
+    for (int k = 0; k < V; ++k) mine[s][k] = static_cast<double>(sums[s][k]);
+  join(mine);
+  if (gridDim.y > 1) {
+    if (joins)
+#pragma unroll
+      for (int s = 0; s < Sums; ++s) a.part[(std::int64_t{blockIdx.y} * Sums + s) * a.columns + column + warp] = total[s];
+    if (!last_to_arrive(a.ticket + blockIdx.x, gridDim.y)) return;
+    double of_chunks[Sums][V]{};
+    for (std::int64_t c = warp; own && c < gridDim.y; c += column_warps)
+#pragma unroll
+      for (int s = 0; s < Sums; ++s)
+#pragma unroll
+        for (int k = 0; k < V; ++k) of_chunks[s][k] += arrived(a.part + (c * Sums + s) * a.columns + column + k);
+    join(of_chunks);
+  }
+  if (!joins) return;
+#pragma unroll
+  for (int s = 0; s < Sums; ++s) store(s, column + warp, total[s]);
 }
 
 // The parts of each sum take no more room than those of a reduction of all columns (device_scratch::reduction_bytes). False, and
