@@ -361,8 +361,9 @@ struct kernel<op_code::einsum> {
   static void run_then(const call& c, context& ctx) {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
+    constexpr bool in_library = then.fits && (sizeof(T) == 2 || !then.is_rough());
     const auto behind = epilogue_of<T, E>(c);
-    if (detail::run_flat_product<T, false>(c, behind, nullptr, nullptr, then.fits, ctx)) return;
+    if (detail::run_flat_product<T, false>(c, behind, nullptr, nullptr, in_library, ctx)) return;
     detail::device_einsum<T> products(c, ctx);
     if (then.fits && products.run_with(then)) return;
     if (const std::int64_t n = products.launches(); n > 1)

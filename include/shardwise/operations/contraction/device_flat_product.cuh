@@ -252,7 +252,7 @@ bool is_worth_flat(const product_roles<E>& w, bool alone) {
   const double elements =
       static_cast<double>(points(w.rows)) * static_cast<double>(points(w.columns)) * static_cast<double>(points(w.batch));
   const double depth = static_cast<double>(points(w.depth));
-  const double most_elements = alone ? 1 << 16 : 1 << 17, most = plain_cores ? 1 << 24 : alone ? 1 << 20 : 1 << 22;
+  const double most_elements = alone ? 1 << 16 : 1 << 17, most = plain_cores ? 1 << 24 : alone ? 1 << 20 : 1 << 23;
   return elements <= most_elements && elements * depth <= most;
 }
 
