@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of small programs on one GPU, each replayed as one CUDA graph, beside the sum of their kernels' own times as CUPTI records them while
 // the graph is replayed: what lies between is starting kernels. One JSON line a program, then its longest kernels. Programs: two perceptrons,
-// ten layers of 100, and the seed Transformer in shards on a mesh of one; plain and tuned.
+// ten layers of 100, five of 4096, and the seed Transformer in shards on a mesh of one; plain and tuned.
 // Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
 // usage: bench_step_durations_cuda [ROWS]   how many kernels of each program are printed (default 8)
 #if !SHARDWISE_BENCH_CUPTI
@@ -106,6 +106,9 @@ using perceptrons = bench::tensor_parallel_step<1, sw::cuda_backend, Pipeline>;
 template <class Pipeline>
 using ten_layers = bench::data_parallel_step<10, 100, 100, 1, sw::cuda_backend, Pipeline>;
 
+template <class Pipeline>
+using five_wide = bench::data_parallel_step<5, 4096, 100, 1, sw::cuda_backend, Pipeline>;
+
 template <template <class> class Step>
 void both(const char* program, int rows, auto&& feed) {
   report<Step<sw::pipeline<>>>(program, "none", rows, feed);
@@ -121,6 +124,7 @@ int main(int argc, char** argv) {
     cupti(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
     both<perceptrons>("two perceptrons", rows, [](auto& ex) { bench::floats(ex, 20 * 10); });
     both<ten_layers>("10 layers of 100", rows, [](auto& ex) { bench::floats(ex, 100 * 100); });
+    both<five_wide>("5 layers of 4096", rows, [](auto& ex) { bench::floats(ex, 100 * 4096); });
     both<sharded_transformer>("seed Transformer in shards", rows, [](auto& ex) {
       std::vector<std::int32_t> tokens(4 * sizes::time), positions(sizes::time);
       for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 5 % sizes::vocabulary);

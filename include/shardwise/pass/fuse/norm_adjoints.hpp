@@ -85,7 +85,7 @@ struct norm_adjoint_rules {
       if (!is_contiguous(dw) || (part != b && !shardwise::detail::alike(dw, db))) return false;
       for (const int value : {part, b})
         if (const int u = first_user[value]; value < a && u >= 0 && u <= a && u != part) return false;
-      return !packed[part] && !packed[b];  // a pack says where its operands' own storage lies
+      return true;
     }
 
     constexpr void write_joined(builder& b, const In& g, int a, int grad) {
@@ -111,6 +111,8 @@ struct norm_adjoint_rules {
         const auto cut = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
         const int slice = b.emit(op_code::slice, pack_attributes(cut), 0, b.intern(row), scope, values);
         to[old] = b.emit(op_code::reshape, pack_extents(g.spec_of(old)), 0, b.intern(g.spec_of(old)), scope, slice);
+        if (packed[old])  // a pack says where its operands' own storage lies
+          to[old] = b.emit(op_code::contiguous, {}, 0, b.intern(g.spec_of(old)), scope, to[old]);
       }
     }
 
@@ -166,7 +168,7 @@ struct norm_adjoint_rules {
       if (k < most) kind[k] = s;
       ++kinds;
     }
-    return {g.node_count + 6 * adjoints, g.spec_count + 8 * kinds};
+    return {g.node_count + 8 * adjoints, g.spec_count + 8 * kinds};
   }
 };
 
@@ -183,7 +185,7 @@ struct joining_norm_adjoints : rewriting<norm_adjoint_rules<Worth>> {
 // The adjoints of a norm are one kernel, which reads the cotangent and the operand once and computes the rows' statistics
 // anew instead of reading what the forward part stored. Every value is the same, bit for bit. The price: the statistics'
 // arithmetic once more; the gradients of weight and bias lie side by side, so that a pass that packs gradients must run
-// before.
+// before, and one that a bucket places (comm_fusion_in_place) is copied into it.
 struct join_norm_adjoints : passes::joining_norm_adjoints<passes::where_possible> {};
 
 }  // namespace shardwise::inline v0_1

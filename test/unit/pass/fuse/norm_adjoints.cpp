@@ -160,4 +160,73 @@ TEST_CASE("joined norm adjoints: constants in stages of any size become what gra
   CHECK(tried == 9);  // the sum of the second bias has another reader on the way: its buffer has one row
 }
 
+// A layer's output goes through a norm to the next layer; data parallel, so that buckets place gradients.
+template <class Bound = sw::unbound>
+struct normed : sw::module<normed<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<16, 16>, net), (sw::layer_norm_module<16>, norm));
+  constexpr auto forward(const auto& x) const { return sw::tanh(norm(net(x))); }
+};
+inline constexpr int depth = 3;
+template <class Bound = sw::unbound>
+struct stack : sw::module<stack<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<depth, normed>, layers));
+  constexpr auto forward(const auto& x) const { return layers(x); }
+};
+template <int Ranks>
+struct mean_square {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<12, 16>, sw::on<fibre<Ranks>, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& m, const auto& x) const {
+    const auto y = sw::cast<float>(m(x));
+    return sw::mean(y * y);
+  }
+};
+template <int Ranks, class Pipeline, class... E>
+using in_buckets =
+    sw::train_step<stack, mean_square<Ranks>, sw::plan<sw::data_parallel<fibre<Ranks>, sw::buckets<25>>, E...>, mesh<Ranks>,
+                   sw::clip_norm<sw::adamw<>>, Pipeline>;
+template <class Step>
+constexpr int placed() {
+  const auto& g = sw::runtime::program_source<Step>::program;
+  int n = 0;
+  for (int i = 0; i < g.node_count; ++i) n += g.nodes[i].op == op_code::pack ? 1 : 0;
+  return n;
+}
+template <class Step, int Ranks>
+std::vector<double> losses() {
+  std::vector<double> all;
+  sw::launch<mesh<Ranks>>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> program(rank, sw::executor_checks::poison);
+    std::vector<float> x(12 * 16);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i * 7));
+    program.initialise(3);
+    program.set_input(0, x);
+    sw::step_env env;
+    env.lr = 0.01;
+    env.max_norm = 1;
+    for (env.step = 1; env.step <= 4; ++env.step) {
+      program.run(env);
+      if (const double loss = program.loss(); rank.index() == 0) all.push_back(loss);
+    }
+  });
+  return all;
+}
+template <int Ranks, class... E>
+void check_buckets() {
+  using apart = in_buckets<Ranks, sw::pipeline<sw::fuse_kernels>, E...>;
+  using joined = in_buckets<Ranks, sw::pipeline<sw::fuse_kernels, sw::join_norm_adjoints>, E...>;
+  static_assert(placed<apart>() > 0 && placed<joined>() == placed<apart>());
+  static_assert(count_of<apart>(op_code::norm_dx_dw) == 0 && count_of<joined>(op_code::norm_dx_dw) == depth);
+  static_assert(count_of<joined>(op_code::norm_dx) == 0 && count_of<joined>(op_code::norm_dw_db) == 0);
+  const auto want = losses<apart, Ranks>();
+  CHECK(want.back() < want.front());
+  CHECK(losses<joined, Ranks>() == want);
+}
+TEST_CASE("joined norm adjoints: gradients that lie in a bucket are copied into it") {
+  check_buckets<4>();
+  check_buckets<2>();
+  check_buckets<3>();
+  check_buckets<2, sw::mixed<sw::bf16>>();
+  check_buckets<2, sw::mixed<sw::bf16, sw::reduce_dtype<sw::bf16>>>();
+}
+
 }  // namespace
