@@ -28,7 +28,9 @@ sw::runtime::call change_of(std::int64_t n, int ranks, int coordinate, sw::place
   sw::runtime::call c;
   c.from = from;
   c.to = to;
-  c.kind = from.is_shard() ? sw::transition::all_gather : to.is_shard() ? sw::transition::reduce_scatter : sw::transition::all_reduce;
+  c.kind = from.is_shard() ? sw::transition::all_gather
+           : to.is_shard() ? sw::transition::reduce_scatter
+                           : sw::transition::all_reduce;
   c.axis = 0;
   c.ranks = ranks;
   c.coordinate = coordinate;
@@ -111,7 +113,8 @@ void measure(std::int64_t most) {
       const auto call = [&] { sw::cuda::communicate<float>(c, ctx, group, slots); };
       const double nccl = time_of(rank, ctx.stream, count, raw), us = time_of(rank, ctx.stream, count, call);
       const bool small = bytes <= 1 << 20;
-      const double host_nccl = small ? host_time_of(rank, ctx.stream, raw) : 0, host = small ? host_time_of(rank, ctx.stream, call) : 0;
+      const double host_nccl = small ? host_time_of(rank, ctx.stream, raw) : 0,
+                   host = small ? host_time_of(rank, ctx.stream, call) : 0;
       if (rank.index() != 0) return;
       std::printf("{\"what\":\"%s\",\"gpus\":%d,\"bytes\":%lld,\"nccl_us\":%.2f,\"us\":%.2f,\"by\":\"%s\"", what, N,
                   static_cast<long long>(bytes), nccl, us,
@@ -131,17 +134,19 @@ void measure(std::int64_t most) {
       const std::int64_t n = bytes / 4;
       row("all_reduce", bytes, 2 * others,
           change_of(n, N, rank.index(), sw::partial_value(), sw::replicate_value(), whole, whole), [&] {
-            sw::cuda::check(ncclAllReduce(whole, whole, static_cast<std::size_t>(n), ncclFloat32, ncclSum, group, ctx.stream),
-                            "ncclAllReduce");
+            sw::cuda::check(
+                ncclAllReduce(whole, whole, static_cast<std::size_t>(n), ncclFloat32, ncclSum, group, ctx.stream),
+                "ncclAllReduce");
           });
       if (n % N != 0 || (bytes > 4096 && bytes < (1 << 20))) continue;
       const auto each = static_cast<std::size_t>(n / N);
-      row("all_gather", bytes, others, change_of(n, N, rank.index(), sw::shard_value(0), sw::replicate_value(), own, whole), [&] {
-        sw::cuda::check(ncclAllGather(own, whole, each, ncclFloat32, group, ctx.stream), "ncclAllGather");
-      });
-      row("reduce_scatter", bytes, others, change_of(n, N, rank.index(), sw::partial_value(), sw::shard_value(0), whole, own), [&] {
-        sw::cuda::check(ncclReduceScatter(whole, own, each, ncclFloat32, ncclSum, group, ctx.stream), "ncclReduceScatter");
-      });
+      row("all_gather", bytes, others, change_of(n, N, rank.index(), sw::shard_value(0), sw::replicate_value(), own, whole),
+          [&] { sw::cuda::check(ncclAllGather(own, whole, each, ncclFloat32, group, ctx.stream), "ncclAllGather"); });
+      row("reduce_scatter", bytes, others,
+          change_of(n, N, rank.index(), sw::partial_value(), sw::shard_value(0), whole, own), [&] {
+            sw::cuda::check(ncclReduceScatter(whole, own, each, ncclFloat32, ncclSum, group, ctx.stream),
+                            "ncclReduceScatter");
+          });
     }
   });
 }

@@ -2,7 +2,7 @@
 // Steps of small programs on one GPU, each replayed as one CUDA graph, beside the sum of their kernels' own times as CUPTI records them while
 // the graph is replayed: what lies between is starting kernels. One JSON line a program, then its longest kernels. Programs: two perceptrons,
 // ten layers of 100, five of 4096, and the seed Transformer in shards on a mesh of one; plain and tuned.
-// Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
+// Tuned by the table of SHARDWISE_BENCH_DEVICE (h200). Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
 // usage: bench_step_durations_cuda [ROWS]   how many kernels of each program are printed (default 8)
 #if !SHARDWISE_BENCH_CUPTI
 #include <cstdio>
@@ -21,6 +21,10 @@ int main() { std::puts("built without CUPTI: nothing is measured"); }
 #include "../../test/support/models.hpp"
 #include "measure.cuh"
 #include "models.hpp"
+
+#ifndef SHARDWISE_BENCH_DEVICE
+#define SHARDWISE_BENCH_DEVICE h200
+#endif
 
 namespace {
 
@@ -112,7 +116,7 @@ using five_wide = bench::data_parallel_step<5, 4096, 100, 1, sw::cuda_backend, P
 template <template <class> class Step>
 void both(const char* program, int rows, auto&& feed) {
   report<Step<sw::pipeline<>>>(program, "none", rows, feed);
-  report<Step<sw::tuned<sw::h200>>>(program, "tuned", rows, feed);
+  report<Step<sw::tuned<sw::SHARDWISE_BENCH_DEVICE>>>(program, "tuned", rows, feed);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // operand with several others, or that are added up, as one launch beside one launch each; what goes back through a norm in one kernel
 // beside two; the loss of rows of logits with what goes back to them in one beside three. Thousandths of the time apart, medians of graphs that hold some launches of either, by the algorithms of cuBLASLt that an
 // executor would choose.
-// usage: bench_tune_tune_cuda NAME > include/shardwise/pass/tune/NAME.hpp        # NAME: h200; about a minute
+// usage: bench_tune_tune_cuda NAME > include/shardwise/pass/tune/NAME.hpp        # NAME: h100, h200; about a minute
 #include <shardwise/cuda.cuh>
 
 #include <algorithm>

@@ -168,6 +168,8 @@ MUTANTS = [
      "to[i] = count++;", (SIMPLIFY_TEST, FUSE_TEST, EQUAL)),
     ("rewriting: outputs keep their old numbers", "graph/graph.hpp", "r.outputs[k] = to[g.outputs[k]];", "r.outputs[k] = g.outputs[k];",
      (SPMD, "unit/pass/fuse/merge_products.cpp", "unit/pass/fuse/norm_adjoints.cpp")),
+    ("join_norm_adjoints: a gradient of a bucket stays a view of its buffer", "pass/fuse/norm_adjoints.hpp", "if (packed[old])", "if (false)",
+     ("unit/pass/fuse/norm_adjoints.cpp",)),
     ("join_cross_entropy: a collective of the cotangent goes before others", "pass/fuse/cross_entropy.hpp",
      "if (communicates(shardwise::detail::transition_at(g, k)) || rules::is_random(g.nodes[k].op)) return false;", "", ("unit/pass/fuse/cross_entropy.cpp",)),
     ("join_cross_entropy: a gradient that reads the loss is written before it", "pass/fuse/cross_entropy.hpp",

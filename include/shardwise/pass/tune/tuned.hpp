@@ -7,6 +7,7 @@
 #include <shardwise/pass/fuse/join_casts.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/tune/h100.hpp>
 #include <shardwise/pass/tune/h200.hpp>
 #include <shardwise/pass/tune/where_faster.hpp>
 
@@ -31,8 +32,8 @@ struct join_cross_entropy_where_faster : passes::joining_cross_entropy<passes::w
   using key = join_cross_entropy;
 };
 
-// A device is a table of times: h200, h200_tf32 (for cuda_backend_tf32), or your own,
-// which bench/tune/tune.cu writes. Everything is decided while the program is compiled. Passes that pack gradients or gather parameters
+// A device is a table of times: h100, h200, h100_tf32 and h200_tf32 (for cuda_backend_tf32), or your own, which
+// bench/tune/tune.cu writes. Everything is decided while the program is compiled. Passes that pack gradients or gather parameters
 // stand before these, those that order collectives behind: pass them as `Behind`.
 template <class Device, class... Behind>
 using tuned = pipeline<merge_products_where_faster<Device>, fuse_kernels, join_norm_adjoints_where_faster<Device>,

@@ -240,6 +240,7 @@ TEST_CASE("tuned: a loss and its adjoint are joined where the table says so") {
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, loses>>>>(op_code::nll_dx_loss) == 0);
   static_assert(count<classifying<sw::tuned<device<loses, loses, loses, unknown>>>>(op_code::nll_dx_loss) == 0);
   static_assert(count<classifying<sw::tuned<sw::h200>>>(op_code::nll_dx_loss) == 1);
+  static_assert(count<classifying<sw::tuned<sw::h100>>>(op_code::nll_dx_loss) == 1);
   // and by that pass alone
   static_assert(count<classifying<sw::pipeline<sw::join_cross_entropy_where_faster<all_gain>>>>(op_code::nll_dx_loss) == 1);
   static_assert(count<classifying<sw::pipeline<sw::join_cross_entropy_where_faster<all_lose>>>>(op_code::nll_dx_loss) == 0);
@@ -251,22 +252,29 @@ TEST_CASE("tuned: losses of training are the plain program's on 1, 2 and 3 ranks
   check_values<3>();
 }
 
-// What the shipped table says of three products of a value by 768 x 768, of 4096 rows (bench/results/tune.md): in bf16 forward products
+// What the shipped tables say of three products of a value by 768 x 768, of 4096 rows (bench/results/tune.md): in bf16 forward products
 // and gradients of weights gain as one, in float gradients lose.
+template <class Device>
 constexpr double shipped(int type, int kind) {
   const std::int64_t shape[] = {4096, 768, 768, 3};
-  return passes::estimated_permille(sw::h200::products, shape, [&](const passes::merged_products& r) {
+  return passes::estimated_permille(Device::products, shape, [&](const passes::merged_products& r) {
     return static_cast<double>(r.permille[type][kind]);
   });
 }
-static_assert(shipped(3, 0) < 975 && shipped(3, 1) < 975 && shipped(0, 1) > 975);
+template <class Device>
+constexpr bool as_measured = shipped<Device>(3, 0) < 975 && shipped<Device>(3, 1) < 975 && shipped<Device>(0, 1) > 975;
+static_assert(as_measured<sw::h100> && as_measured<sw::h200>);
 // One kernel for losses and what goes back gains with few classes, and loses with a float vocabulary of 50257 (bench/results/tune.md).
+template <class Device>
 constexpr double shipped_losses(int type, std::int64_t classes) {
   const std::int64_t shape[] = {8192, classes};
-  return passes::estimated_permille(sw::h200::losses, shape,
+  return passes::estimated_permille(Device::losses, shape,
                                     [&](const passes::joined_losses& r) { return static_cast<double>(r.permille[type]); });
 }
-static_assert(shipped_losses(0, 256) < 975 && shipped_losses(2, 2048) < 975 && shipped_losses(0, 50257) > 975);
-static_assert(!sw::h200::tf32 && sw::h200_tf32::tf32);
+template <class Device>
+constexpr bool losses_as_measured =
+    shipped_losses<Device>(0, 256) < 975 && shipped_losses<Device>(2, 2048) < 975 && shipped_losses<Device>(0, 50257) > 975;
+static_assert(losses_as_measured<sw::h100> && losses_as_measured<sw::h200>);
+static_assert(!sw::h200::tf32 && sw::h200_tf32::tf32 && !sw::h100::tf32 && sw::h100_tf32::tf32);
 
 }  // namespace
