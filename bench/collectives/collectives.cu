@@ -107,7 +107,7 @@ void measure(std::int64_t most) {
     const sw::cuda::peer_slots* const slots = rank.share_slots(words, ctx.stream)[0];
     ncclComm_t const group = rank.communicator(0);
     void *const whole = memory.data(), *const own = part.data();
-    // `crossing`: of the tensor's bytes, those that go over each rank's link, by which NCCL's tests reckon their bus bandwidth
+    // `crossing`: the part of the tensor's bytes that goes over each rank's link; bus bandwidth = bytes * crossing / time, as in NCCL's tests
     const auto row = [&](const char* what, std::int64_t bytes, double crossing, const sw::runtime::call& c, auto&& raw) {
       const int count = bytes > (64 << 20) ? 2 : bytes > (1 << 20) ? 10 : 50;
       const auto call = [&] { sw::cuda::communicate<float>(c, ctx, group, slots); };
@@ -155,7 +155,13 @@ void measure(std::int64_t most) {
 
 int main(int argc, char** argv) {
   try {
-    const std::int64_t most = (argc > 1 ? std::max(1LL, std::atoll(argv[1])) : 1024LL) << 20;
+    const std::int64_t mebibytes = argc > 1 ? std::atoll(argv[1]) : 1024;
+    if (mebibytes < 1) {
+      std::fprintf(stderr, "MIB is '%s': give the largest tensor's mebibytes, a whole number from 1 on, as in 64\n",
+                   argv[1]);
+      return 2;
+    }
+    const std::int64_t most = mebibytes << 20;
     if (sw::cuda::device_count() < 2) {
       std::printf("fewer than 2 GPUs found: nothing is measured\n");
       return 0;

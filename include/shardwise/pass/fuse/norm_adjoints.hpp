@@ -184,8 +184,8 @@ struct joining_norm_adjoints : rewriting<norm_adjoint_rules<Worth>> {
 
 // The adjoints of a norm are one kernel, which reads the cotangent and the operand once and computes the rows' statistics
 // anew instead of reading what the forward part stored. Every value is the same, bit for bit. The price: the statistics'
-// arithmetic once more; the gradients of weight and bias lie side by side, so that a pass that packs gradients must run
-// before, and one that a bucket places (comm_fusion_in_place) is copied into it.
+// arithmetic once more. The gradients of weight and bias lie side by side, so a pass that packs gradients must run before; each gradient
+// that such a pack places (a bucket's, a list's) is copied there, one short kernel more, which the tables of times do not count.
 struct join_norm_adjoints : passes::joining_norm_adjoints<passes::where_possible> {};
 
 }  // namespace shardwise::inline v0_1

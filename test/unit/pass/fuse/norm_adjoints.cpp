@@ -184,13 +184,6 @@ template <int Ranks, class Pipeline, class... E>
 using in_buckets =
     sw::train_step<stack, mean_square<Ranks>, sw::plan<sw::data_parallel<fibre<Ranks>, sw::buckets<25>>, E...>, mesh<Ranks>,
                    sw::clip_norm<sw::adamw<>>, Pipeline>;
-template <class Step>
-constexpr int placed() {
-  const auto& g = sw::runtime::program_source<Step>::program;
-  int n = 0;
-  for (int i = 0; i < g.node_count; ++i) n += g.nodes[i].op == op_code::pack ? 1 : 0;
-  return n;
-}
 template <class Step, int Ranks>
 std::vector<double> losses() {
   std::vector<double> all;
@@ -214,7 +207,7 @@ template <int Ranks, class... E>
 void check_buckets() {
   using apart = in_buckets<Ranks, sw::pipeline<sw::fuse_kernels>, E...>;
   using joined = in_buckets<Ranks, sw::pipeline<sw::fuse_kernels, sw::join_norm_adjoints>, E...>;
-  static_assert(placed<apart>() > 0 && placed<joined>() == placed<apart>());
+  static_assert(count_of<apart>(op_code::pack) > 0 && count_of<joined>(op_code::pack) == count_of<apart>(op_code::pack));
   static_assert(count_of<apart>(op_code::norm_dx_dw) == 0 && count_of<joined>(op_code::norm_dx_dw) == depth);
   static_assert(count_of<joined>(op_code::norm_dx) == 0 && count_of<joined>(op_code::norm_dw_db) == 0);
   const auto want = losses<apart, Ranks>();
@@ -222,9 +215,9 @@ void check_buckets() {
   CHECK(losses<joined, Ranks>() == want);
 }
 TEST_CASE("joined norm adjoints: gradients that lie in a bucket are copied into it") {
-  check_buckets<4>();
   check_buckets<2>();
   check_buckets<3>();
+  check_buckets<4>();
   check_buckets<2, sw::mixed<sw::bf16>>();
   check_buckets<2, sw::mixed<sw::bf16, sw::reduce_dtype<sw::bf16>>>();
 }
