@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What generated programs are run with: the same function at once, as a traced program and by the executor, on a mesh and on
 // one rank. Blocks are put together here, without the library's collectives, and compared with what the generator computed.
+// With SHARDWISE_TEST_DEVICES ranks are GPUs, which run compiled programs alone, since eager tensors are the host's: whatever a program
+// says, it runs as its step, twice, by executors of their own, and gives the same bits both times.
 #pragma once
 
 #include <shardwise/module/hana.hpp>
@@ -27,6 +29,7 @@
 
 #include "../support/custom_operations.hpp"
 #include "../support/custom_results.hpp"
+#include "../support/place.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +78,28 @@ struct shardwise::formula<fuzz::gate_slope> {
   }
 };
 
+#if defined(SHARDWISE_TEST_DEVICES)
+// kernels.cu compiles the kernels of elements, for all programs of a binary: a program's own list is empty, and an executor then asks for
+// those of SHARDWISE_DEVICE_ELEMENTS. Price of the other way: a minute and 16 MB for each source of programs.
+template <class E, class Needed>
+struct shardwise::cuda::detail::compiled_list<shardwise::detail::type_list<E, std::int32_t>, Needed> {
+  static launcher none(op_code) { return nullptr; }
+  static launcher_of_all none_together(op_code) { return nullptr; }
+  static constexpr compiled_element list[1] = {{dtype_v<E>, &none, &none_together, nullptr, {}, {}, {}, {}}};
+};
+#endif
+
 namespace fuzz {
+
+#if defined(SHARDWISE_TEST_DEVICES)
+inline constexpr bool on_gpus = true;
+template <class Mesh>
+using rank_of = sw::cuda_rank<Mesh>;
+#else
+inline constexpr bool on_gpus = false;
+template <class Mesh>
+using rank_of = sw::thread_rank<Mesh>;
+#endif
 
 // An operation with three results, of which these read one or two.
 template <class X>
@@ -161,6 +185,12 @@ struct block {
 enum way : unsigned { eager = 1, compiled = 2, traced = 4, gradients = 8, compiled_gradients = 16, mixed = 32, faked = 64 };
 constexpr int ways = 6;
 constexpr bool differentiates(int w) { return w == 3 || w == 4; }
+// The ways of a program as ranks run it: on GPUs every way is that of its compiled program.
+constexpr unsigned as_run(unsigned ways_of) {
+  if (!on_gpus) return ways_of;
+  return ((ways_of & (eager | compiled | traced | mixed | faked)) != 0 ? unsigned{compiled} : 0U) |
+         ((ways_of & (gradients | compiled_gradients)) != 0 ? unsigned{compiled_gradients} : 0U);
+}
 inline const char* const way_name[ways] = {"eager", "compiled", "traced", "value_and_grad", "gradient_step", "mixed"};
 
 // Of one mesh: by way, number of the result and rank.
@@ -339,6 +369,18 @@ struct on_inputs<list<X...>> {
         },
         like);
   }
+  template <class Executor>
+  static void keep_copied_inputs(Executor& e, book& b, std::vector<std::vector<block>>& to, int rank) {
+    int k = 0;
+    (
+        [&] {
+          using T = typename X::element;
+          const int id = e.find(sw::op_code::input, k);
+          const auto now = e.template value<T>(id);
+          b.at(to, static_cast<std::size_t>(k++), rank) = block_of(sw::local_block<T>{now, e.layout_of(id)}, X::sp);
+        }(),
+        ...);
+  }
   template <class Step>
   static auto at_once(const auto& x) {
     return std::apply(
@@ -374,10 +416,17 @@ constexpr int run_times_of() {
   if constexpr (requires { P::run_times; }) return P::run_times;
   else return 0;
 }
+template <class P>
+constexpr bool finite_of() {
+  if constexpr (requires { P::checks; }) return sw::has_check(P::checks, sw::executor_checks::finite);
+  else return false;
+}
 template <class P, class Rank>
 constexpr sw::executor_checks checks_of() {
   if constexpr (std::is_same_v<Rank, sw::fake_rank<typename Rank::mesh_type>>)
     return sw::executor_checks::poison;  // its numbers mean nothing
+  else if constexpr (on_gpus)            // which have no poison
+    return finite_of<P>() ? sw::executor_checks::finite : sw::executor_checks::none;
   else if constexpr (requires { P::checks; }) return P::checks;
   else return sw::executor_checks::poison;
 }
@@ -442,10 +491,93 @@ void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, 
   if (inputs_too) Inputs::keep_inputs(*e, b, b.after[w], rank.index(), like);
 }
 
+// On GPUs blocks are copied. Every run is done again with the same inputs, by the same graph: what an executor keeps between runs may not be
+// seen in its results.
+template <class P, class Step, class Inputs, class Rank>
+void execute_copied(book& b, int w, Rank& rank, const numbers* data, const sw::step_env& env, bool inputs_too) {
+  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, checks_of<P, Rank>());
+  const auto& g = Step::program;
+  const auto result = [&](int k) {
+    const sw::spec& s = g.spec_of(g.outputs[k]);
+    const auto as = [&](const auto& values) {
+      using T = typename std::remove_cvref_t<decltype(values)>::value_type;
+      return run_time_block(sw::local_block<T>{values, e->layout_of(g.outputs[k])}, s);
+    };
+    if (s.type == sw::dtype::f64) return as(e->template output<double>(k));
+    if (s.type == sw::dtype::f32) return as(e->template output<float>(k));
+    return as(e->template output<std::int32_t>(k));
+  };
+  const auto differ = [](const block& x, const block& y) {
+    if (x.v.size() != y.v.size()) return true;
+    for (std::size_t i = 0; i < x.v.size(); ++i)
+      if (!same_bits(x.v[i], y.v[i])) return true;
+    return false;
+  };
+  const auto run = [&](const numbers* of, std::size_t first) {
+    for (int round = 0; round < 2; ++round) {
+      Inputs::load(*e, of, std::tuple<>{});
+      e->run(env);
+      for (int k = 0; k < g.output_count; ++k) {
+        block& to = b.at(b.results[w], first + static_cast<std::size_t>(k), rank.index());
+        block now = result(k);
+        if (round == 1 && differ(now, to))
+          throw std::logic_error("result " + std::to_string(k) + " has other bits when the program runs again");
+        to = std::move(now);
+      }
+    }
+    if constexpr (named_of<P>()) {
+      const auto named = e->template output<"r0">();
+      using T = typename decltype(named)::value_type;
+      if (differ(run_time_block(sw::local_block<T>{named, e->layout_of(g.outputs[0])}, g.spec_of(g.outputs[0])), result(0)))
+        throw std::logic_error("the output named r0 is another one");
+    }
+  };
+  if constexpr (constexpr int times = run_times_of<P>(); times > 0) {
+    for (int i = 0; i < times; ++i) {
+      if constexpr (requires { P::second_run_time; }) e->resize(P::run_time[i], P::second_run_time[i]);
+      else e->resize(P::run_time[i]);
+      run(data + static_cast<std::size_t>(i) * Inputs::count, P::results / times * static_cast<std::size_t>(i));
+    }
+  } else {
+    run(data, 0);
+    if (inputs_too) Inputs::keep_copied_inputs(*e, b, b.after[w], rank.index());
+  }
+}
+
 template <class F, class Mesh, class... X>
 auto run_rest(const std::tuple<X...>& x) {
   using step = sw::function_step<F, Mesh, sw::inputs<sw::input_like<X>...>>;
   return on_inputs<list<X...>>::template at_once<step>(x);
+}
+
+template <class P, class W>
+void rooms(book& b) {
+  using mesh = typename W::mesh;
+  for (int w = 0; w < ways; ++w) {
+    room(b.results[w], P::results + (differentiates(w) ? P::gradients : 0), mesh::size);
+    room(b.after[w], on_inputs<typename P::template inputs<W>>::count, mesh::size);
+    b.sent[w].assign(static_cast<std::size_t>(mesh::size * mesh::axes), 0);
+  }
+}
+
+// Program P as steps, on GPUs.
+template <class P, class W, unsigned Ways, class Rank>
+void on_gpu(Rank& rank, book& b) {
+  using mesh = typename W::mesh;
+  using F = typename P::template f<W>;
+  using inputs = on_inputs<typename P::template inputs<W>>;
+  using backend = test::place::backend;
+  if (rank.index() == 0) rooms<P, W>(b);
+  rank.barrier();
+  sw::step_env env;
+  env.seed = 11;
+  env.step = 1;
+  if constexpr ((Ways & compiled) != 0)
+    execute_copied<P, sw::function_step<F, mesh, typename inputs::types, typename P::pipeline, backend>, inputs>(
+        b, 1, rank, P::data, env, P::writes_inputs);
+  if constexpr ((Ways & compiled_gradients) != 0)
+    execute_copied<P, sw::gradient_step<F, mesh, typename inputs::types, typename P::wrt, typename P::pipeline, backend>,
+                   inputs>(b, 4, rank, P::data, env, P::writes_inputs);
 }
 
 // Ways of running program P on the ranks of W; results in `b`.
@@ -454,15 +586,9 @@ void on_rank(Rank& rank, book& b) {
   using mesh = typename W::mesh;
   using F = typename P::template f<W>;
   using inputs = on_inputs<typename P::template inputs<W>>;
-  constexpr std::size_t results = P::results, gradients_ = P::gradients;
   sw::eager on(rank);
   const auto begin = [&] { on.start_step(11, 1); };
-  if (rank.index() == 0 || sw::detail::without_peers<Rank>)
-    for (int w = 0; w < ways; ++w) {
-      room(b.results[w], results + (differentiates(w) ? gradients_ : 0), mesh::size);
-      room(b.after[w], inputs::count, mesh::size);
-      b.sent[w].assign(static_cast<std::size_t>(mesh::size * mesh::axes), 0);
-    }
+  if (rank.index() == 0 || sw::detail::without_peers<Rank>) rooms<P, W>(b);
   rank.barrier();
   sw::step_env env;
   env.seed = 11;
@@ -607,15 +733,32 @@ inline void check_one_rank(verdict& to, const book& one, unsigned how_one, const
   pair(gradients | compiled_gradients, 0, e.result_count + e.gradient_count);
 }
 
-inline int failures = 0, programs = 0;
+inline int failures = 0, programs = 0, skipped = 0;
+
+// Of two runs from the same start.
+inline void compare_runs(verdict& to, const std::string& on, const book& a, const book& b) {
+  for (int w = 0; w < ways; ++w)
+    for (const auto& [what, first, second] :
+         {std::tuple{"result ", &a.results[w], &b.results[w]}, std::tuple{"input afterwards ", &a.after[w], &b.after[w]}})
+      for (std::size_t k = 0; k < first->size(); ++k)
+        compare_blocks(to, std::string(way_name[w]) + " on " + on + ", run twice, " + what + std::to_string(k), (*first)[k],
+                       (*second)[k]);
+}
 
 template <class Mesh>
-bool launched(verdict& to, const char* on, book& b, void (*body)(sw::thread_rank<Mesh>&, book&)) {
-  b.ranks = Mesh::size;
-  b.axes = Mesh::axes;
-  b.sizes = Mesh::sizes.data();
+bool launched(verdict& to, const char* on, book& b, void (*body)(rank_of<Mesh>&, book&)) {
+  book again;
+  for (book* each : {&b, &again}) {
+    each->ranks = Mesh::size;
+    each->axes = Mesh::axes;
+    each->sizes = Mesh::sizes.data();
+  }
   try {
-    sw::launch<Mesh>([&b, body](sw::thread_rank<Mesh>& rank) { body(rank, b); });
+    test::place::launch<Mesh>([&b, &again, body](rank_of<Mesh>& rank) {
+      body(rank, b);
+      if constexpr (on_gpus) body(rank, again);
+    });
+    if constexpr (on_gpus) compare_runs(to, on, b, again);
   } catch (const std::exception& e) {
     to.say(std::string("on ") + on + ": " + e.what());
     return false;
@@ -666,18 +809,29 @@ void check_fake(verdict& to, const book& mesh, const expectation& e) {
 template <class W, unsigned Ways, class P>
 bool run_on(verdict& to, const char* on, book& b) {
   using mesh = typename W::mesh;
-  return launched<mesh>(to, on, b, on_rank<P, W, Ways, sw::thread_rank<mesh>>);
+  if constexpr (on_gpus) return launched<mesh>(to, on, b, on_gpu<P, W, Ways, rank_of<mesh>>);
+  else return launched<mesh>(to, on, b, on_rank<P, W, Ways, rank_of<mesh>>);
 }
 
-template <class P, class W, unsigned Ways, unsigned WaysAlone>
+// Whether there are GPUs for the ranks of W, where ranks are GPUs; says so and counts where there are not. A program that runs on one rank as well
+// does so in any case.
+template <class W>
+bool has_place() {
+  const bool has = test::place::has(W::mesh::size);
+  if (!has) ++skipped;
+  return has;
+}
+
+template <class P, class W, unsigned Said, unsigned SaidAlone>
 void check(const char* name) {
+  constexpr unsigned Ways = as_run(Said), WaysAlone = as_run(SaidAlone);
   std::printf("program %s\n", name);
   std::fflush(stdout);
   ++programs;
   verdict v{name, {}};
   book mesh, one;
   const expectation e = P::expected();
-  const bool ran = run_on<W, Ways, P>(v, "the mesh", mesh);
+  const bool ran = has_place<W>() && run_on<W, Ways, P>(v, "the mesh", mesh);
   if (ran) check_world(v, "the mesh", mesh, Ways, e);
   if constexpr ((Ways & faked) != 0)
     if (ran) check_fake<P, W>(v, mesh, e);
@@ -714,6 +868,17 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
 struct run_in_flat {
   std::int64_t begin, total;
 };
+// A parameter's or a buffer's block: on GPUs a copy.
+template <class Executor>
+auto parameter_values(Executor& e, int i) {
+  if constexpr (on_gpus) return e.get_parameter(i);
+  else return e.parameter(i);
+}
+template <class Executor>
+auto buffer_values(Executor& e, int i) {
+  if constexpr (on_gpus) return e.get_buffer(i);
+  else return e.buffer(i);
+}
 // A parameter as all ranks together have it, as one block; of a flat one a rank has the elements that lie in its part, in a row.
 template <class P, class W, class Executor>
 block whole_parameter(Executor& e, int i, const int* coordinate) {
@@ -732,7 +897,7 @@ block whole_parameter(Executor& e, int i, const int* coordinate) {
   const std::int64_t low = std::clamp<std::int64_t>(from - begin, 0, count),
                      high = std::clamp<std::int64_t>(from + part - begin, 0, count);
   const auto& l = e.parameter_layout(i);
-  const auto own = e.parameter(i);
+  const auto own = parameter_values(e, i);
   const std::string what = std::string("flat parameter ") + P::names[i];
   if (l.rank != 1 || l.ext[0] != high - low || static_cast<std::int64_t>(own.size()) != high - low ||
       (high > low && l.origin[0] != low))
@@ -803,7 +968,8 @@ void train_on_rank(Rank& rank, book& b) {
   sw::grouped_env<typename sw::detail::groups_of_plan<plan>::type> env;
   P::set(env);
   if constexpr ((Ways & compiled) != 0) {
-    using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T>;
+    using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T,
+                                test::place::backend>;
     const auto run = [&](auto& e, auto& leaves, const auto& step_of) {
       leaves.initialise(5);
       if (leaves.parameter_count() != static_cast<int>(P::parameters))
@@ -843,17 +1009,17 @@ void train_on_rank(Rank& rank, book& b) {
         if constexpr (P::has_flat) {
           to = whole_parameter<P, W>(leaves, i, rank.coordinate().data());
         } else {
-          const sw::local_block<T> now{leaves.parameter(i), leaves.parameter_layout(i)};
-          to = block_of(now, leaves.parameter_spec(i));
+          const auto own = parameter_values(leaves, i);
+          to = block_of(sw::local_block<T>{own, leaves.parameter_layout(i)}, leaves.parameter_spec(i));
         }
       }
       for (int i = 0; i < leaves.buffer_count(); ++i) {
-        const sw::local_block<T> now{leaves.buffer(i), leaves.buffer_layout(i)};
+        const auto own = buffer_values(leaves, i);
         b.at(b.results[1], static_cast<std::size_t>(P::steps) + P::parameters + static_cast<std::size_t>(i), rank.index()) =
-            block_of(now, leaves.buffer_spec(i));
+            block_of(sw::local_block<T>{own, leaves.buffer_layout(i)}, leaves.buffer_spec(i));
       }
     };
-    if constexpr (P::iterates) {
+    if constexpr (P::iterates && !on_gpus) {  // moves between iterations are the host's; GPUs run the step that they move in
       auto e = std::make_unique<sw::iterated_executor<typename P::template iterated<step>, Rank>>(
           rank, sw::executor_checks::poison);
       run(*e, e->main(), [&](int s) {
@@ -861,7 +1027,7 @@ void train_on_rank(Rank& rank, book& b) {
         return e->loss();
       });
     } else {
-      auto e = std::make_unique<sw::executor<step, Rank>>(rank, sw::executor_checks::poison);
+      auto e = std::make_unique<sw::executor<step, Rank>>(rank, test::place::checks);
       run(*e, *e, [&](int) {
         e->run(env);
         return e->loss();
@@ -913,11 +1079,14 @@ void train_on_rank(Rank& rank, book& b) {
 template <class W, unsigned Ways, class P>
 bool train_on(verdict& to, const char* on, book& b) {
   using mesh = typename W::mesh;
-  return launched<mesh>(to, on, b, train_on_rank<P, W, Ways, sw::thread_rank<mesh>>);
+  return launched<mesh>(to, on, b, train_on_rank<P, W, Ways, rank_of<mesh>>);
 }
 
-template <class P, class W, unsigned Ways, unsigned WaysAlone>
+template <class P, class W, unsigned Said, unsigned SaidAlone>
 void train(const char* name) {
+  constexpr unsigned Ways = as_run(Said), WaysAlone = as_run(SaidAlone);
+  static_assert(!on_gpus || !P::accumulates,
+                "gradients that are accumulated by hand are eager tensors, which GPUs have none of");
   std::printf("program %s\n", name);
   std::fflush(stdout);
   ++programs;
@@ -931,20 +1100,25 @@ void train(const char* name) {
         compare_blocks(v, "eager and compiled training, parameter " + std::to_string(k - P::steps), b.results[0][k],
                        b.results[1][k]);
   };
-  const bool ran = train_on<W, Ways, P>(v, "the mesh", mesh);
-  if (ran) {
-    bits(mesh);
+  const auto against_generator = [&](const book& b, unsigned how, const char* on) {
     for (int w = 0; w < 2; ++w)
-      if ((Ways >> w) & 1U)
+      if ((how >> w) & 1U)
         for (std::size_t k = 0; k < P::results; ++k)
           compare(v,
-                  std::string(way_name[w]) + " on the mesh, " + (k < P::steps ? "loss " : "parameter ") +
+                  std::string(way_name[w]) + " on " + on + ", " + (k < P::steps ? "loss " : "parameter ") +
                       std::to_string(k < P::steps ? k : k - P::steps),
-                  assemble(mesh, mesh.results[w][k]), e.results[k].data, static_cast<std::size_t>(e.results[k].count),
+                  assemble(b, b.results[w][k]), e.results[k].data, static_cast<std::size_t>(e.results[k].count),
                   e.tolerance);
+  };
+  const bool ran = has_place<W>() && train_on<W, Ways, P>(v, "the mesh", mesh);
+  if (ran) {
+    bits(mesh);
+    against_generator(mesh, Ways, "the mesh");
   }
   if constexpr (WaysAlone != 0) {
-    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran) {
+    const bool alone_ran = train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one);
+    if (alone_ran && !ran) against_generator(one, WaysAlone, "one rank");
+    if (alone_ran && ran) {
       check_one_rank(v, one, WaysAlone, mesh, Ways, e);
       for (std::size_t k = 0; k < mesh.first.size(); ++k)
         for (const block& r : mesh.first[k])
@@ -1098,6 +1272,8 @@ void make(const char* name, const numbers& data, const std::vector<rows_and_widt
 }
 
 inline int summary() {
+  if (skipped > 0)
+    std::printf("skipped: fewer GPUs than ranks for %d of %d programs, which ran on one rank at most\n", skipped, programs);
   std::printf("%d programs, %d failed\n", programs, failures);
   return failures == 0 ? 0 : 1;
 }

@@ -9,13 +9,18 @@ them, and prints every program that fails, made smaller, with its seed.
     run.py --only 12345 --save NAME          a failing program, made smaller, joins them
     run.py --features 300                    how many of 300 programs have what the generator is to draw
     run.py --functions                       the public functions of the headers against those that the generator knows
+    run.py --cuda --gpus 2 --programs 40     40 programs of meshes of up to two ranks, which are GPUs: their steps, each twice, with equal bits
+    run.py --cuda --compile-only --build DIR compiles them alone: the executables fuzz_* in DIR run where the GPUs are, and return 0 or 1
+    run.py --cuda --paper                    runs them without GPUs: executors are made, captured and replayed, and compute nothing
 
-Needs a C++ compiler and the headers alone; the host kernels are compiled once into the build folder, or given as objects.
+Needs a C++ compiler and the headers alone; the host kernels are compiled once into the build folder, or given as objects. With
+--cuda nvcc, cuBLASLt and NCCL, and kernels.cu is compiled once. What has no step there is left out, and counted: see without_step.
 """
 
 import argparse
 import concurrent.futures
 import hashlib
+import math
 import os
 import pathlib
 import re
@@ -123,6 +128,75 @@ class Toolchain:
         return self.run([str(program)], 120 if not self.args.sanitize else 400)
 
 
+class CudaToolchain(Toolchain):
+    """nvcc; ranks are GPUs. --paper links what stands for CUDA's runtime, cuBLASLt and NCCL in the place of these."""
+
+    def __init__(self, args):
+        super().__init__(args)
+        self.flags = ["-std=c++20", f"-arch={args.arch}", "--expt-relaxed-constexpr", "-ftemplate-depth=1000", "-w",
+                      "-DSHARDWISE_TEST_DEVICES=1", "-DSHARDWISE_EXTERN_KERNELS=1", f"-I{HERE}", f"-I{args.include}"]
+        for directory in args.system_include:
+            self.flags += ["-isystem", directory]
+        self.flags += args.flag
+        self.runs = False  # a GPU's driver takes more address space than a compiler may
+
+    def limit(self):
+        if not self.runs:
+            super().limit()
+
+    def prepare(self):
+        if not self.kernels:
+            stamp = hashlib.sha256(" ".join([self.args.compiler] + self.flags).encode())
+            for folder in (pathlib.Path(self.args.include), HERE, HERE.parent / "support"):
+                for f in sorted(f for kind in ("*.hpp", "*.cuh", "*.cu") for f in folder.rglob(kind)):
+                    stamp.update(f.read_bytes())
+            self.kernels = [str(self.build / f"kernels_{stamp.hexdigest()[:16]}.o")]
+            self.made("the device kernels", [self.args.compiler, *self.flags, "-O1", "-c", str(HERE / "kernels.cu")], self.kernels[0])
+        elif missing := [k for k in self.kernels if not pathlib.Path(k).is_file()]:
+            sys.exit(f"--kernels: no such file: {', '.join(missing)}; leave the option out, and they are compiled")
+        if self.args.paper:
+            paper = str(self.build / "paper.o")
+            pathlib.Path(paper).unlink(missing_ok=True)
+            self.made("CUDA on paper", [self.args.compiler, "-std=c++20", "-O1", "-c", str(HERE.parent / "cuda" / "paper" / "paper.cpp")], paper)
+            self.kernels = self.kernels + [paper]
+
+    def made(self, what, command, target):
+        if pathlib.Path(target).is_file():
+            return
+        status, out = self.run([*command, "-o", target], 1200)
+        if status != 0:
+            sys.exit(f"{what}: does not compile:\n{out[-3000:]}")
+
+    def compile(self, text, name):
+        source, target = self.build / f"{name}.cu", self.build / f"{name}.o"
+        source.write_text(text)
+        status, out = self.run([self.args.compiler, *self.flags, "-O0", "-c", str(source), "-o", str(target)], 1800)
+        return (target if status == 0 else None), out if status is not None else out + "\n(the compiler ran too long)"
+
+    def link(self, obj, name):
+        program = self.build / f"fuzz_{name}"
+        libraries = ["-cudart=none"] if self.args.paper else ["-lcublasLt", "-lnccl", "-lcuda"]
+        status, out = self.run([self.args.compiler, f"-arch={self.args.arch}", str(obj), *self.kernels, "-o", str(program), "-Xlinker=-s", *libraries], 300)
+        if status != 0:
+            sys.exit(f"linking failed:\n{out[-3000:]}")
+        return program
+
+    def drop(self, name):
+        for file in (f"{name}.cu", f"{name}.o") + (() if self.args.compile_only else (f"fuzz_{name}",)):
+            (self.build / file).unlink(missing_ok=True)
+
+    def execute(self, program):
+        if self.args.compile_only:
+            return 0, ""
+        os.environ.setdefault("SHARDWISE_PRODUCT_CACHE", "none")
+        self.runs = True
+        status, out = self.run([str(program)], 600)
+        if self.args.paper:  # where nothing is computed: what is thrown remains, and the process's end
+            out = "".join(line for line in out.splitlines(True) if not re.match(r"FAILED \w+: (?!on )", line))
+            status = 1 if status == 1 and "FAILED " in out else 0 if status == 1 else status
+        return status, out
+
+
 def seconds():
     t = resource.getrusage(resource.RUSAGE_CHILDREN)
     return t.ru_utime + t.ru_stime
@@ -132,9 +206,58 @@ def mesh_of_group(seed):
     return generate.mesh_for(seed // GROUP)
 
 
+def without_step(p):
+    """Why a program is not run on GPUs, which run compiled programs; None: it is."""
+    if p.kind == "refused":
+        return "wrong on purpose, which no GPU is needed for"
+    if p.kind == "creation":
+        return "of tensors made on a rank, which are eager"
+    if p.kind == "module" and p.accumulate:
+        return "of gradients accumulated by hand, which are eager"
+    return None
+
+
+class OnGpus:
+    """Which seeds' programs run on GPUs; the others are counted."""
+
+    def __init__(self, gpus):
+        self.gpus, self.kept, self.left_out = gpus, [], {}
+
+    def leave_out(self, why):
+        self.left_out[why] = self.left_out.get(why, 0) + 1
+
+    def takes(self, seed):
+        why = f"on meshes of more than {self.gpus} ranks" if math.prod(mesh_of_group(seed)) > self.gpus else \
+            without_step(generate.make_any(seed, mesh_of_group(seed)))
+        if why is None:
+            self.kept.append(seed)
+        else:
+            self.leave_out(why)
+        return why is None
+
+    def takes_text(self, mesh, text):
+        """Of one that failed once."""
+        why = f"on meshes of more than {self.gpus} ranks" if math.prod(int(n) for n in mesh.split(",")) > self.gpus else \
+            "of tensors made on a rank, which are eager" if "fuzz::make<" in text else \
+            "of gradients accumulated by hand, which are eager" if "accumulates = true" in text else None
+        if why is not None:
+            self.leave_out(why)
+        return why is None
+
+    def first(self, count, seed):
+        while len(self.kept) < count:
+            self.takes(seed)
+            seed += 1
+        return self.kept
+
+    def said(self):
+        return f"left out: {sum(self.left_out.values())} programs" + "".join(f"; {n} {why}" for why, n in sorted(self.left_out.items()))
+
+
 class Fuzzer:
-    def __init__(self, args, tools):
-        self.args, self.tools = args, tools
+    def __init__(self, args, tools, on_gpus=None):
+        self.args, self.tools, self.on_gpus = args, tools, on_gpus
+        self.skipped = []  # what is said of programs for which there are too few GPUs
         self.failed = {}  # seed: first lines
         self.done = 0
         self.refused = 0
@@ -157,7 +280,12 @@ class Fuzzer:
                 said[programs[half][0]] = f"does not compile in one source with {programs[0][0]}..{programs[-1][0]}, but without the first half of them:\n" + first_errors(out)
             return said
         program = self.tools.link(obj, name)
+        if self.args.compile_only:
+            if not self.args.keep:
+                self.tools.drop(name)
+            return {}
         status, out = self.tools.execute(program)
+        self.note_skipped(out)
         said = {}
         current = None
         for line in out.splitlines():
@@ -177,6 +305,9 @@ class Fuzzer:
         if not self.args.keep:
             self.tools.drop(name)
         return result
+
+    def note_skipped(self, out):
+        self.skipped += re.findall(r"^skipped: fewer GPUs.*$", out, re.M)
 
     def group(self, seeds):
         built, wrong = [], []
@@ -243,6 +374,8 @@ class Fuzzer:
             text = f.read_text()
             line = re.search(r"^// check: (.*)$", text, re.M).group(1)
             mesh = re.search(r"world<([^>]*)>", line).group(1)
+            if self.on_gpus and not self.on_gpus.takes_text(mesh, text):
+                continue
             sources.setdefault(mesh, []).append((f.stem, text, line))
         for mesh, programs in sources.items():
             name = "fixed_" + re.sub(r"\W+", "_", mesh)
@@ -250,6 +383,9 @@ class Fuzzer:
             text += "}  // namespace\n\nint main() {\n  " + "\n  ".join(p[2] for p in programs) + "\n  return fuzz::summary();\n}\n"
             obj, out = self.tools.compile(text, name)
             status, said = self.tools.execute(self.tools.link(obj, name)) if obj else (1, first_errors(out))
+            self.note_skipped(said)
+            if self.args.compile_only and not self.args.keep:
+                self.tools.drop(name)
             self.done += len(programs)
             if status != 0:
                 self.failed[mesh] = said
@@ -304,6 +440,35 @@ def body(p):
     return "\n".join(text)
 
 
+def check_cuda(parser, args):
+    """Refuses options that do not go together, and fills in those that depend on --cuda."""
+    if not args.cuda:
+        for name in ("gpus", "arch", "compile_only", "paper"):
+            if getattr(args, name):
+                parser.error(f"--{name.replace('_', '-')} is given without --cuda, whose programs alone run on GPUs")
+        args.compiler = args.compiler or "g++"
+        return
+    for name in ("sanitize", "controls", "functions", "features"):
+        if getattr(args, name):
+            parser.error(f"--{name} and --cuda are given, and the one is of host programs alone; leave one of them out")
+    if args.compile_only and args.paper:
+        parser.error("--compile-only and --paper are given; what is compiled for paper runs here, so leave one of them out")
+    if args.compile_only and not args.build:
+        parser.error("--compile-only is given without --build DIR, where the executables are to stay")
+    args.gpus, args.arch, args.compiler = 2 if args.gpus is None else args.gpus, args.arch or "sm_90", args.compiler or "nvcc"
+    if args.gpus < 1:
+        parser.error(f"--gpus {args.gpus}: a mesh has at least one rank")
+    if not shutil.which(args.compiler):
+        parser.error(f"--cuda needs nvcc, and {args.compiler} is not found; install CUDA, or give its path as --compiler")
+
+
+def say_of_gpus(fuzzer):
+    if fuzzer.on_gpus:
+        print(fuzzer.on_gpus.said())
+    for line in fuzzer.skipped:
+        print(line)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=60)
@@ -314,7 +479,12 @@ def main():
     parser.add_argument("--functions", action="store_true", help="compare the headers' public functions with the generator's")
     parser.add_argument("--features", type=int, metavar="N", help="count what N programs have, from --seed on, without compiling them")
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("SHARDWISE_JOBS", "2")))
-    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--compiler", help="g++, with --cuda nvcc")
+    parser.add_argument("--cuda", action="store_true", help="ranks are GPUs")
+    parser.add_argument("--gpus", type=int, metavar="N", help="with --cuda: meshes of up to N ranks; 2 by default")
+    parser.add_argument("--arch", metavar="SM", help="with --cuda: for which GPUs is compiled; sm_90 by default")
+    parser.add_argument("--compile-only", action="store_true", help="with --cuda and --build: executables, which are not run")
+    parser.add_argument("--paper", action="store_true", help="with --cuda: run without GPUs, which computes nothing")
     parser.add_argument("--include", default=str(HERE.parent.parent / "include"))
     parser.add_argument("--system-include", action="append", default=[])
     parser.add_argument("--flag", action="append", default=[], help="passed to the compiler")
@@ -327,26 +497,37 @@ def main():
     parser.add_argument("--stop-at-first", action="store_true")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
+    check_cuda(parser, args)
     if args.functions:
         import registry
         sys.exit(registry.check(pathlib.Path(args.include), args.compiler, args.system_include))
     if args.features:
         import features
         sys.exit(1 if features.count(args.seed, args.features, mesh_of_group) else 0)
-    tools = Toolchain(args)
+    on_gpus = OnGpus(args.gpus) if args.cuda else None
+    tools = CudaToolchain(args) if args.cuda else Toolchain(args)
     start, cpu = time.time(), seconds()
     tools.prepare()
     prepared, cpu_kernels = time.time() - start, seconds() - cpu
-    fuzzer = Fuzzer(args, tools)
+    fuzzer = Fuzzer(args, tools, on_gpus)
     if args.fixed:
         fuzzer.fixed()
+        say_of_gpus(fuzzer)
         print(f"tests: {fuzzer.done} programs that failed once, on {len(fuzzer.failed)} meshes again")
         return 1 if fuzzer.failed else 0
     if args.only:
         groups = {}
         for s in sorted(set(args.only)):
-            groups.setdefault(s // SOURCE, []).append(s)
-        groups = list(groups.values())
+            if on_gpus:  # whose programs are few: a source is of any of them
+                groups.setdefault(len(on_gpus.kept) // SOURCE, []).extend([s] if on_gpus.takes(s) else [])
+            else:
+                groups.setdefault(s // SOURCE, []).append(s)
+        groups = [g for g in groups.values() if g]
+        if not groups:
+            sys.exit(f"no seed of --only is run on {args.gpus} GPUs; {on_gpus.said()}")
+    elif on_gpus:
+        kept = on_gpus.first(args.programs, args.seed - args.seed % GROUP)
+        groups = [kept[k:k + SOURCE] for k in range(0, len(kept), SOURCE)]
     else:
         first = args.seed - args.seed % GROUP
         groups = [list(range(s, min(s + SOURCE, first + args.programs))) for s in range(first, first + args.programs, SOURCE)]
@@ -361,6 +542,7 @@ def main():
                     waiting.cancel()
     if not args.keep and not args.build:
         shutil.rmtree(tools.build, ignore_errors=True)
+    say_of_gpus(fuzzer)
     spent = seconds() - cpu - cpu_kernels
     print(f"{fuzzer.done} programs ({fuzzer.refused} of them wrong on purpose) from seed {groups[0][0]}, {args.compiler}"
           f"{', sanitized' if args.sanitize else ''}: {len(fuzzer.failed)} failed; {spent:.0f} core seconds, "
@@ -368,7 +550,7 @@ def main():
     if fuzzer.failed:
         print("failed seeds: " + " ".join(map(str, sorted(fuzzer.failed))))
         print("a program that showed a bug joins the fixed ones: run.py --only SEED --save NAME")
-    print(f"tests: {fuzzer.done - len(fuzzer.failed)} of {fuzzer.done} programs passed")
+    print(f"tests: {fuzzer.done - len(fuzzer.failed)} of {fuzzer.done} programs {'compiled' if args.compile_only else 'passed'}")
     return 1 if fuzzer.failed else 0
 
 
