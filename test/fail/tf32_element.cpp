@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of doubles asks for products whose factors are rounded to TF32.
-// expect: executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are
+// expect: executor: the step's backend computes products by TF32, which float32 alone has, and the step's elements are others
 // expect: shardwise::cuda_backend_tf32
 
 #include <shardwise/runtime/cuda/backend.hpp>

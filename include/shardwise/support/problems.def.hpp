@@ -1250,8 +1250,7 @@ SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
 SHARDWISE_X(tf32_element,
-            "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
-            "others; give it the backend sw::cuda_backend, or float as its element type")
+            "executor: the step's backend computes products by TF32, which float32 alone has, and the step's elements are others; give it the backend sw::cuda_backend, or float as its element type")
 SHARDWISE_X(full_output_bool,
             "full_output: of elements of type bool there is no whole vector, whose elements would be bits; return the output as "
             "cast<std::int32_t>(y), or read this rank's block by output<bool>(index)")

@@ -7,6 +7,7 @@
 #include <shardwise/operations/contraction/device_flat_product.cuh>
 #include <shardwise/operations/contraction/device_matrix.cuh>
 #include <shardwise/operations/contraction/device_product.cuh>
+#include <shardwise/operations/contraction/device_split_product.cuh>
 #include <shardwise/operations/contraction/host.hpp>
 #include <shardwise/operations/written/device.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
@@ -193,7 +194,7 @@ class device_einsum {
     x.a = p[swap ? 1 : 0];
     x.b = p[swap ? 0 : 1];
     x.d = p[2];
-    return ctx_.plans->try_run(s, &alpha, x, &beta, c_.workspace, ctx_);
+    return ctx_.plans->try_run(s, &alpha, x, &beta, c_.workspace, ctx_, own());
   }
   static std::int64_t code_of(const product_epilogue& then, bool bias) {
     switch (then.function) {
@@ -297,7 +298,13 @@ class device_einsum {
     const bool swap = describe(s, p, step, batch);
     const auto alpha = static_cast<product_scalar<T>>(c_.f);
     const product_scalar<T> beta = first ? 0 : 1;
-    ctx_.plans->run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, p[2], c_.workspace, ctx_);
+    ctx_.plans->run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, p[2], c_.workspace, ctx_, own());
+  }
+
+  // The kernel that may stand beside cuBLASLt's.
+  static const own_product* own() {
+    static constexpr own_product by_parts = own_product::of<split_product>();
+    return std::is_same_v<T, float> ? &by_parts : nullptr;
   }
 
   // cuBLASLt is column-major: a row-major result is the product of the turned operands in the other order; returns whether

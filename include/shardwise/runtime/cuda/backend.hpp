@@ -21,6 +21,7 @@ namespace shardwise::inline v0_1 {
 struct cuda_backend {
   static constexpr bool calls_host_functions = true;  // opaque ones: blocks are copied, see host_calls.hpp
   static constexpr bool tf32 = false;                 // whether products may round factors of float to TF32
+  static constexpr bool tf32x3 = false;               // whether products of float may be three products of TF32
 
   struct scratch {
     std::int64_t compute = 0, communication = 0;
@@ -54,12 +55,20 @@ struct cuda_backend_tf32 : cuda_backend {
   static constexpr bool tf32 = true;
 };
 
+// The same, and matrix products of float may be three products of TF32, of both factors' high and low parts: up to twice the speed of float's own
+// on an H100 or H200, with errors no larger (split_product says the law); what infinities reach may be no number. A product is computed so
+// where that is faster: as measured, or as its extents say. Needs a program compiled for sm_90a: an executor's constructor throws device_error
+// where it is not, or the GPU has no such instructions.
+struct cuda_backend_tf32x3 : cuda_backend {
+  static constexpr bool tf32x3 = true;
+};
+
 namespace detail {
 
 template <class Backend, class T>
 constexpr problem device_backend_problem() {
   if constexpr (!std::is_base_of_v<cuda_backend, Backend>) return problem::backend_not_cuda;
-  else if constexpr (Backend::tf32 && !std::is_same_v<T, float>) return problem::tf32_element;
+  else if constexpr ((Backend::tf32 || Backend::tf32x3) && !std::is_same_v<T, float>) return problem::tf32_element;
   else return problem::none;
 }
 
@@ -71,9 +80,9 @@ struct checked_device_step {
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<detail::device_backend_problem<typename Step::backend, typename Step::element>(),
                       typename Step::backend, typename Step::element>::ok);
-  static constexpr bool tf32 = Step::backend::tf32;
+  static constexpr bool tf32 = Step::backend::tf32, tf32x3 = Step::backend::tf32x3;
 #else
-  static constexpr bool tf32 = false;  // runs nothing
+  static constexpr bool tf32 = false, tf32x3 = false;  // runs nothing
 #endif
   static constexpr bool ok = true;
 };

@@ -39,7 +39,8 @@ struct matmul_shape {
   std::int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t ld_c = 0, step_c = 0, align_c = 16;  // ld_c 0: C is D
   std::int64_t ld_aux = 0;
-  std::int64_t tf32 = 0;  // 1: factors of float are rounded to TF32; the plans say so, not the caller
+  std::int64_t tf32 =
+      0;  // 1: factors of float are rounded to TF32; 2: they may be taken in two parts; the plans say so, not the caller
 
   // What cuBLASLt must be able to do; of the rest we have other ways.
   bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
@@ -57,6 +58,26 @@ struct matmul_operands {
   const void *bias = nullptr, *aux = nullptr;
 };
 
+// A kernel beside cuBLASLt's, for products of float whose factors may be taken in two parts (split_product).
+struct own_product {
+  bool (*is_compiled)();
+  bool (*takes)(const matmul_shape&);
+  int (*splits_of)(const matmul_shape&);  // unmeasured; 0: cuBLASLt's
+  bool (*takes_splits)(const matmul_shape&, int splits);
+  void (*run)(const matmul_shape&, int splits, const void* alpha, const matmul_operands&, const void* beta, void* workspace,
+              context&);
+  int most_splits;
+
+  template <class Kernel>
+  static constexpr own_product of() {
+    return {&Kernel::is_compiled,  &Kernel::takes, &Kernel::splits_of,
+            &Kernel::takes_splits, &Kernel::run,   Kernel::most_splits};
+  }
+  // As a choice that is kept, in the place of cuBLASLt's words.
+  static constexpr std::uint64_t mark = 0x4C50'5349'5441'4E44ULL;
+  static product_algorithm words_of(int splits) { return {mark, static_cast<std::uint64_t>(splits)}; }
+};
+
 // Descriptors and the algorithm of every shape met so far. A rank's own: not for several threads at once.
 class matmul_plans {
  public:
@@ -70,6 +91,8 @@ class matmul_plans {
   // Whether factors of float may be rounded to TF32 from now on: 10 bits of fraction, products eight times as fast.
   void allow_tf32(bool on) { tf32_ = on; }
   bool allows_tf32() const { return tf32_; }
+  // Whether products of float may be three of TF32 from now on: an own_product is then among the candidates.
+  void allow_tf32x3(bool on) { tf32x3_ = on; }
   // Whether elements of T lose more in a product than cuBLASLt's epilogues do, which compute gelu for elements of 2 bytes.
   template <class T>
   bool is_rough() const {
@@ -94,18 +117,23 @@ class matmul_plans {
 
   // alpha and beta are product_scalars, in host memory.
   void run(const matmul_shape& s, const void* alpha, const void* a, const void* b, const void* beta, void* d,
-           void* workspace, context& ctx) {
-    if (!try_run(s, alpha, {a, b, d, d, nullptr, nullptr}, beta, workspace, ctx))
+           void* workspace, context& ctx, const own_product* own = nullptr) {
+    if (!try_run(s, alpha, {a, b, d, d, nullptr, nullptr}, beta, workspace, ctx, own))
       throw device_error("cublasLtMatmulAlgoGetHeuristic", "no algorithm for a product of these sizes and strides");
   }
   // With C and an epilogue. False, and nothing is launched, where cuBLASLt has no algorithm for it.
-  bool try_run(matmul_shape s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
-               context& ctx) {
-    s.tf32 = tf32_ && s.type == CUDA_R_32F ? 1 : 0;
+  bool try_run(matmul_shape s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace, context& ctx,
+               const own_product* own = nullptr) {
+    if (!tf32x3_) own = nullptr;
+    s.tf32 = tf32_ && s.type == CUDA_R_32F ? 1 : own ? 2 : 0;
     auto at = plans_.find(s.key());
-    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, alpha, x, beta, workspace, ctx)).first;
+    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, alpha, x, beta, workspace, ctx, own)).first;
     plan& p = at->second;
     if (!p.product) return false;
+    if (p.own_splits > 0) {
+      own->run(s, p.own_splits, alpha, x, beta, workspace, ctx);
+      return true;
+    }
     const cublasStatus_t status = launch(p, p.algorithm, alpha, x, beta, workspace, ctx);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && !s.plain()) {
       p.destroy();
@@ -124,6 +152,7 @@ class matmul_plans {
     cublasLtMatmulDesc_t product = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr, d = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    int own_splits = 0;  // above 0: an own_product's, and the algorithm means nothing
 
     void destroy() {
       if (product) cublasLtMatmulDescDestroy(product);
@@ -230,7 +259,14 @@ class matmul_plans {
 
   // Without a product where there is no algorithm.
   plan make(const matmul_shape& s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
-            context& ctx) {
+            context& ctx, const own_product* own) {
+    if (own && !own->is_compiled())
+      throw device_error(
+          "products of float as three of TF32",
+          "this program was not compiled for the instructions that they take, or the GPU is no Hopper; compile with "
+          "-arch=sm_90a (CMAKE_CUDA_ARCHITECTURES=90a) for an H100 or H200, or give the step the backend "
+          "sw::cuda_backend");
+    if (own && !own->takes(s)) own = nullptr;
     plan p;
     try {
       describe(p, s, x);
@@ -243,7 +279,8 @@ class matmul_plans {
         return p;
       }
       p.algorithm = found[0].algo;
-      if (searches) choose(p, s, alpha, x, beta, workspace, ctx, found, count);
+      if (own) p.own_splits = own->splits_of(s);
+      if (searches) choose(p, s, alpha, x, beta, workspace, ctx, found, count, own);
     } catch (...) {
       p.destroy();
       throw;
@@ -253,13 +290,20 @@ class matmul_plans {
 
   // What this process or the file remembers, or the fastest now.
   void choose(plan& p, const matmul_shape& s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
-              context& ctx, const cublasLtMatmulHeuristicResult_t* found, int count) {
+              context& ctx, const cublasLtMatmulHeuristicResult_t* found, int count, const own_product* own) {
     product_choices& all = product_choices::of_process();
     const std::lock_guard held(all.lock);
     product_table& table = *search_->table();
     if (const product_algorithm* known = table.find(s.key())) {
+      if (own && (*known)[0] == own_product::mark && (*known)[1] <= static_cast<std::uint64_t>(own->most_splits) &&
+          own->takes_splits(s, static_cast<int>((*known)[1]))) {
+        p.own_splits = static_cast<int>((*known)[1]);
+        ++search_->report().remembered;
+        return;
+      }
       if (const cublasLtMatmulAlgo_t a = algorithm_of(*known); fits(p, a, ctx)) {
         p.algorithm = a;
+        p.own_splits = 0;
         ++search_->report().remembered;
         return;
       }
@@ -278,17 +322,25 @@ class matmul_plans {
     fill_with_noise(const_cast<void*>(x.b),
                     s.transposed_b ? span(s.ld_b, s.depth, s.columns, s.step_b) : span(s.ld_b, s.columns, s.depth, s.step_b),
                     type, ctx.stream);
-    const int best = search_->fastest(
-        count, [&](int k) { return launch(p, found[k].algo, alpha, x, beta, workspace, ctx) == CUBLAS_STATUS_SUCCESS; });
+    // own ones come first: where they are the faster ones cuBLASLt's slow ones are not timed twice
+    const int own_count = own ? own->most_splits : 0;
+    const int best = search_->fastest(own_count + count, [&](int k) {
+      if (k >= own_count)
+        return launch(p, found[k - own_count].algo, alpha, x, beta, workspace, ctx) == CUBLAS_STATUS_SUCCESS;
+      if (!own->takes_splits(s, k + 1)) return false;
+      own->run(s, k + 1, alpha, x, beta, workspace, ctx);
+      return true;
+    });
     if (best < 0) return;
-    p.algorithm = found[best].algo;
-    table.add(s.key(), words_of(p.algorithm));
+    p.own_splits = best < own_count ? best + 1 : 0;
+    if (p.own_splits == 0) p.algorithm = found[best - own_count].algo;
+    table.add(s.key(), p.own_splits > 0 ? own_product::words_of(p.own_splits) : words_of(p.algorithm));
     ++search_->report().measured;
   }
 
   std::map<matmul_shape::key_type, plan> plans_;
   std::unique_ptr<product_search> search_;
-  bool tf32_ = false;
+  bool tf32_ = false, tf32x3_ = false;
 };
 
 }  // namespace shardwise::inline v0_1::cuda

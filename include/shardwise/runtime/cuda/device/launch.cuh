@@ -16,6 +16,13 @@ void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_
   check_launch(name_of(op));
 }
 
+// With so many bytes of shared memory, which allow_shared has allowed.
+template <class... P, class... A>
+void launch_shared(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, int shared, cudaStream_t stream, const A&... a) {
+  kernel<<<grid, block, static_cast<std::size_t>(shared), stream>>>(a...);
+  check_launch(name_of(op));
+}
+
 // A number of the current device. Throws device_error where CUDA does not tell it.
 inline std::int64_t device_attribute(cudaDeviceAttr what) {
   int device = 0, value = 0;

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float on Hopper's tensor cores with the error of float: each factor is the sum of two parts that TF32 holds, high and low, and
+// of (a + a')(b + b') all but a' b' is added.
+//
+// Law: high is the factor rounded to 11 significant bits, low what is left of it, of which 11 bits are read, so a factor is off by at most 2^-21 of
+// itself and a product by 2^-19. Tensor cores cut sums off where float rounds, so they add 32 of the depth only, and such parts are added in
+// float: over long depths the result is nearer to the exact one than cuBLASLt's own of float (bench/results/gemm.md). Price: three products
+// for one. What a factor that is not finite, or within 2^-12 of the largest float, reaches is no number.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <shardwise/operations/contraction/scratch.hpp>
+#include <shardwise/runtime/cuda/context.hpp>
+#include <shardwise/runtime/cuda/device/arrival.cuh>
+#include <shardwise/runtime/cuda/device/launch.cuh>
+#include <shardwise/runtime/cuda/matmul_plans.cuh>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::inline v0_1::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace split_product_detail {
+
+// A block's part of the result; a stage of the depth; what a tile of the right factor takes in shared memory: rows of 128 bytes.
+inline constexpr int tile = 128, stage = 32, threads = 256, results = 64;
+inline constexpr std::uint32_t tile_bytes = tile * stage * sizeof(float);
+// High and low parts of two stages: one that is multiplied, one that is written. Tiles begin at multiples of 1024.
+inline constexpr int shared_bytes = 2 * 2 * static_cast<int>(tile_bytes) + 1024;
+
+// out[m][n] = f(alpha * sum over k of left[m][k] right[n][k] + beta * c[m][n] + bias[n]), n contiguous. A factor lies along its depth, or
+// along m or n; ld_* are the distances of its rows then, step_* of matrices. Several splits share the depth, split_depth each: their parts lie at
+// part[tile][split], and whoever comes last adds them up in their order.
+struct arguments {
+  const float *left, *right, *c, *bias;
+  float* out;
+  float4* part;
+  std::uint32_t* tickets;
+  std::uint32_t m, n, depth, matrices, splits, split_depth, ld_left, ld_right, ld_out, ld_c;
+  std::int64_t step_left, step_right, step_out, step_c, step_bias;
+  float alpha, beta;
+  bool relu;
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+__device__ inline std::uint32_t least(std::uint32_t x, std::uint32_t y) { return x < y ? x : y; }
+
+__device__ inline void split(float x, std::uint32_t& high, std::uint32_t& low) {
+  high = __float_as_uint(x) + 0x1000U;  // half a unit; tensor cores read the first 19 bits alone
+  low = __float_as_uint(x - __uint_as_float(high & 0xFFFFE000U));
+}
+
+// d += left right^T of 64 rows, 128 columns and a depth of 8; keep 0: d = that. A lane has of the left: rows lane / 4 and that + 8 of its warp's 16,
+// places lane % 4 of the depth, then both rows at + 4; of d: column 8 j + 2 (lane % 4) + e of row lane / 4 + 8 r at 4 j + 2 r + e.
+__device__ inline void multiply(float (&d)[results], const std::uint32_t (&left)[4], std::uint64_t right, int keep) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, p, 1, 1;\n"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+        "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]),
+        "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+        "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]),
+        "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
+        "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
+        "+f"(d[63])
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(keep));
+}
+// Of a tile in rows of 128 bytes, whose chunks of 16 bytes lie at c ^ row % 8.
+__device__ inline std::uint64_t descriptor(std::uint32_t address) {
+  return std::uint64_t{address >> 4 & 0x3FFFU} | std::uint64_t{1} << 16 | std::uint64_t{1024 >> 4} << 32 |
+         std::uint64_t{1} << 62;
+}
+__device__ inline float4 load_four(const float* p, bool there) {
+  return there ? __ldg(reinterpret_cast<const float4*>(p)) : make_float4(0, 0, 0, 0);
+}
+
+// Place 8 s + t of a stage, and that + 4, hold elements 16 (s / 2) + 4 t + 2 (s % 2), and that + 1, of the depth: a lane then loads four of
+// the left factor at once.
+
+// A lane's elements of the left factor, of the stage that is loaded, in halves: of rows `row` and row + 8.
+template <bool AlongDepth>
+struct left_factor {
+  const float* from;
+  std::uint32_t ld, row, rows;
+  int left_over;  // of the depth, from this lane's first element on
+  float v[2][2][4];
+  std::uint32_t high[4][4], low[4][4];
+
+  __device__ void begin(const float* p, std::uint32_t ld_, std::uint32_t row_, std::uint32_t rows_, std::uint32_t begin_,
+                        std::uint32_t end) {
+    ld = ld_;
+    row = row_;
+    rows = rows_;
+    const std::uint32_t first = begin_ + 4 * (threadIdx.x % 4);
+    from = p + (AlongDepth ? std::int64_t{row} * ld + first : std::int64_t{first} * ld + row);
+    left_over = static_cast<int>(end) - static_cast<int>(first);
+  }
+  __device__ void load() {
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const bool in = row + 8 * r < rows;
+        if constexpr (AlongDepth) {
+          const float4 x = load_four(from + std::int64_t{8 * r} * ld + 16 * h, in && left_over > 16 * h);
+          v[h][r][0] = x.x;
+          v[h][r][1] = x.y;
+          v[h][r][2] = x.z;
+          v[h][r][3] = x.w;
+        } else {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const bool there = in && left_over > 16 * h + e;
+            v[h][r][e] = there ? __ldg(from + std::int64_t{16 * h + e} * ld + 8 * r) : 0.F;
+          }
+        }
+      }
+    from += AlongDepth ? std::int64_t{stage} : std::int64_t{stage} * ld;
+    left_over -= stage;
+  }
+  // Half h of what was loaded: not before the products that read its parts have ended.
+  __device__ void divide(int h) {
+#pragma unroll
+    for (int s = 0; s < 2; ++s)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float x = v[h][e % 2][2 * s + e / 2];
+        asm volatile("" : "+f"(x));  // not moved up before them
+        split(x, high[2 * h + s][e], low[2 * h + s][e]);
+      }
+  }
+};
+
+// A thread's elements of the right factor of one stage, on their way to shared memory: four words each, which lie where no two lanes of a warp
+// meet in a bank.
+template <bool AlongDepth>
+struct right_factor {
+  static constexpr int loads = tile * stage / (4 * threads);
+  const float* from;
+  std::uint32_t own, ld, side, sides;  // first of the rows that are loaded, of the tile and of all, and how many there are
+  int depth, left_over;
+  std::uint32_t to[4];  // of load 0, from the tile's begin
+  float4 v[loads];
+
+  __device__ right_factor() {
+    const std::uint32_t t = threadIdx.x;
+    own = AlongDepth ? t / 8 : t / 32 * 16 + t % 32 / 16 * 4;
+    depth = static_cast<int>(AlongDepth ? t % 8 * 4 : t % 16);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const std::uint32_t row = own + (AlongDepth ? 0 : e), k = static_cast<std::uint32_t>(depth) + (AlongDepth ? e : 0);
+      to[e] = row * 128 + ((k / 16 * 4 + k % 4) ^ (row % 8)) * 16 + k / 4 % 4 * 4;
+    }
+  }
+  __device__ void begin(const float* p, std::uint32_t ld_, std::uint32_t first, std::uint32_t sides_, std::uint32_t begin_,
+                        std::uint32_t end) {
+    ld = ld_;
+    sides = sides_;
+    side = first + own;
+    left_over = static_cast<int>(end) - static_cast<int>(begin_);
+    const std::uint32_t at = begin_ + static_cast<std::uint32_t>(depth);
+    from = p + (AlongDepth ? std::int64_t{side} * ld + at : std::int64_t{at} * ld + side);
+  }
+  __device__ void load() {
+#pragma unroll
+    for (int i = 0; i < loads; ++i) {
+      if constexpr (AlongDepth)
+        v[i] = load_four(from + std::int64_t{32 * i} * ld, side + 32 * i < sides && left_over > depth);
+      else
+        v[i] = load_four(from + std::int64_t{16 * (i % 2)} * ld + 8 * (i / 2),
+                         side + 8 * (i / 2) < sides && left_over > depth + 16 * (i % 2));
+    }
+    from += AlongDepth ? std::int64_t{stage} : std::int64_t{stage} * ld;
+    left_over -= stage;
+  }
+  __device__ void divide(std::uint32_t address) const {
+#pragma unroll
+    for (int i = 0; i < loads; ++i) {
+      const float x[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        std::uint32_t high, low;
+        split(x[e], high, low);
+        const std::uint32_t at = address + (AlongDepth ? to[e] + i * 32 * 128 : (to[e] ^ (i % 2 * 64)) + i / 2 * 8 * 128);
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(high) : "memory");
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at + tile_bytes), "r"(low) : "memory");
+      }
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
+};
+
+// Four results of a lane: columns n and n + 1 of rows m and m + 8.
+__device__ inline void store(const arguments& g, std::uint32_t matrix, std::uint32_t m, std::uint32_t n, const float4& x) {
+  if (n >= g.n) return;
+  const bool both = n + 1 < g.n;
+  float2 bias{0, 0};
+  if (g.bias) {
+    const float* const b = g.bias + matrix * g.step_bias + n;
+    bias = {b[0], both ? b[1] : 0.F};
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const std::uint32_t row = m + 8 * h;
+    if (row >= g.m) return;
+    float2 y{g.alpha * (h == 0 ? x.x : x.z), g.alpha * (h == 0 ? x.y : x.w)};
+    if (g.beta != 0) {
+      const float* const c = g.c + matrix * g.step_c + std::int64_t{row} * g.ld_c + n;
+      y.x += g.beta * c[0];
+      if (both) y.y += g.beta * c[1];
+    }
+    y.x += bias.x;
+    y.y += bias.y;
+    if (g.relu) {  // which keeps what is no number
+      y.x = y.x < 0 ? 0 : y.x;
+      y.y = y.y < 0 ? 0 : y.y;
+    }
+    float* const out = g.out + matrix * g.step_out + std::int64_t{row} * g.ld_out + n;
+    if (both) *reinterpret_cast<float2*>(out) = y;
+    else out[0] = y.x;
+  }
+}
+
+// Where a piece of work lies: a split of a tile of a matrix. Pieces follow one another by splits, down 8 rows of tiles, then along them, so that
+// those that are computed together share what they read.
+struct piece {
+  std::uint32_t split, tile, matrix, m0, n0, begin, end;
+  __device__ piece(const arguments& g, std::uint32_t index) {
+    const std::uint32_t tiles_m = (g.m + split_product_detail::tile - 1) / split_product_detail::tile,
+                        tiles_n = (g.n + split_product_detail::tile - 1) / split_product_detail::tile;
+    split = index % g.splits;
+    tile = index / g.splits;
+    matrix = tile / (tiles_m * tiles_n);
+    const std::uint32_t of_matrix = tile % (tiles_m * tiles_n), first_row = of_matrix / (8 * tiles_n) * 8;
+    const std::uint32_t rows = least(tiles_m - first_row, 8U), in_rows = of_matrix % (8 * tiles_n);
+    m0 = (first_row + in_rows % rows) * split_product_detail::tile;
+    n0 = in_rows / rows * split_product_detail::tile;
+    begin = least(g.depth, split * g.split_depth);
+    end = least(g.depth, begin + g.split_depth);
+  }
+};
+
+#endif
+
+// As many blocks as there are multiprocessors, or pieces of work: block b computes b, b + gridDim.x, ...
+template <bool LeftAlongDepth, bool RightAlongDepth>
+__global__ void __launch_bounds__(threads, 1) kernel(const __grid_constant__ arguments g) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ unsigned char shared[];
+  const std::uint32_t pieces = (g.m + tile - 1) / tile * ((g.n + tile - 1) / tile) * g.splits * g.matrices;
+  const std::uint32_t base = (static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) + 1023U) & ~1023U;
+  const std::uint32_t lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * 16 + lane / 4;
+  left_factor<LeftAlongDepth> left;
+  right_factor<RightAlongDepth> right;
+  const auto begin_piece = [&](const piece& p) {
+    left.begin(g.left + p.matrix * g.step_left, g.ld_left, p.m0 + own_row, g.m, p.begin, p.end);
+    right.begin(g.right + p.matrix * g.step_right, g.ld_right, p.n0, g.n, p.begin, p.end);
+    right.load();
+    left.load();
+  };
+  float sum[results], part[results];
+  const auto issue = [&](int half, std::uint32_t at) {
+    const std::uint64_t high = descriptor(at), low = descriptor(at + tile_bytes);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int s = 2 * half; s < 2 * half + 2; ++s) {  // 32 bytes of a row each
+      multiply(part, left.low[s], high + 2 * s, s);
+      multiply(part, left.high[s], low + 2 * s, 1);
+      multiply(part, left.high[s], high + 2 * s, 1);
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  };
+
+  begin_piece(piece(g, blockIdx.x));
+#pragma unroll 1
+  for (std::uint32_t index = blockIdx.x; index < pieces; index += gridDim.x) {
+    const piece p(g, index);
+#pragma unroll
+    for (int i = 0; i < results; ++i) sum[i] = 0;
+    right.divide(base);
+    right.load();
+    left.divide(0);
+    __syncthreads();
+    std::uint32_t at = base;
+#pragma unroll 1
+    for (std::uint32_t k = p.begin; k < p.end; k += stage) {
+      issue(0, at);
+      left.divide(1);
+      left.load();  // behind the end nothing is read
+      issue(1, at);
+      at = at == base ? base + 2 * tile_bytes : base;
+      right.divide(at);
+      right.load();
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+      for (int i = 0; i < results; ++i) sum[i] += part[i];
+      left.divide(0);
+      __syncthreads();
+    }
+    if (index + gridDim.x < pieces) begin_piece(piece(g, index + gridDim.x));  // on its way while results are stored
+    if (g.splits > 1) {
+      constexpr int quads = results / 4;
+      float4* const parts = g.part + std::int64_t{p.tile} * g.splits * (quads * threads) + threadIdx.x;
+#pragma unroll
+      for (int j = 0; j < quads; ++j)
+        parts[std::int64_t{p.split} * (quads * threads) + j * threads] =
+            make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2], sum[4 * j + 3]);
+      if (!last_to_arrive(g.tickets + p.tile, g.splits)) continue;
+#pragma unroll
+      for (int i = 0; i < results; ++i) sum[i] = 0;
+#pragma unroll 1
+      for (std::uint32_t s = 0; s < g.splits; ++s) {
+        float4 x[quads];
+#pragma unroll
+        for (int j = 0; j < quads; ++j) x[j] = __ldcg(parts + std::int64_t{s} * (quads * threads) + j * threads);
+#pragma unroll
+        for (int j = 0; j < quads; ++j) {
+          sum[4 * j] += x[j].x;
+          sum[4 * j + 1] += x[j].y;
+          sum[4 * j + 2] += x[j].z;
+          sum[4 * j + 3] += x[j].w;
+        }
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < results / 4; ++j)
+      store(g, p.matrix, p.m0 + own_row, p.n0 + lane % 4 * 2 + 8 * j,
+            make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2], sum[4 * j + 3]));
+  }
+#else
+  static_cast<void>(g);
+#endif
+}
+
+}  // namespace split_product_detail
+
+// The kernel as matmul_plans know it: products of float in columns, as matmul_shape describes them.
+struct split_product {
+  // Of the depth.
+  static constexpr int most_splits = 8;
+
+  // Whether the current device runs what this source was compiled for: Hopper's own instructions, of which sums alone take 128 registers.
+  static bool is_compiled() {
+    cudaFuncAttributes a{};
+    check(cudaFuncGetAttributes(&a, &split_product_detail::kernel<true, true>), "cudaFuncGetAttributes");
+    return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && a.numRegs >= 2 * split_product_detail::results;
+  }
+
+  // Loads are of 16 bytes, but for a left factor that does not lie along its depth; stores of 8.
+  static bool takes(const matmul_shape& s) {
+    constexpr std::int64_t most = std::int64_t{1} << 31;
+    const auto fours = [&](std::int64_t align, std::int64_t ld, std::int64_t step, std::int64_t along) {
+      return align >= 16 && ld % 4 == 0 && step % 4 == 0 && along % 4 == 0;
+    };
+    const auto twos = [](std::int64_t align, std::int64_t ld, std::int64_t step) {
+      return align >= 8 && ld % 2 == 0 && step % 2 == 0;
+    };
+    const bool loads = fours(s.align_a, s.ld_a, s.step_a, s.transposed_a ? s.depth : s.rows) &&
+                       (s.transposed_b || fours(s.align_b, s.ld_b, s.step_b, s.depth));
+    const bool stores = twos(s.align_d, s.ld_d, s.step_d) && (s.ld_c == 0 || twos(s.align_c, s.ld_c, s.step_c));
+    const bool then = s.epilogue == CUBLASLT_EPILOGUE_DEFAULT || s.epilogue == CUBLASLT_EPILOGUE_BIAS ||
+                      s.epilogue == CUBLASLT_EPILOGUE_RELU || s.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    return s.type == CUDA_R_32F && loads && stores && then && s.rows < most && s.columns < most && s.depth < most &&
+           s.ld_a < most && s.ld_b < most && s.ld_d < most && s.ld_c < most && tiles_of(s) * s.batch * most_splits < most;
+  }
+  static std::int64_t tiles_of(const matmul_shape& s) {
+    constexpr std::int64_t t = split_product_detail::tile;
+    return (s.rows + t - 1) / t * ((s.columns + t - 1) / t);
+  }
+
+  // Into how many splits the depth is cut, unmeasured; 0: cuBLASLt's own product of float takes less time. It follows from extents alone. Rates
+  // are an H100's (bench/results/gemm.md).
+  static int splits_of(const matmul_shape& s) {
+    constexpr std::int64_t blocks_at_once = 132;
+    constexpr double stage_us = 1.5, block_us = 5, library_rate = 50e6;  // flops a microsecond
+    const double library = 2. * static_cast<double>(s.rows) * static_cast<double>(s.columns) * static_cast<double>(s.depth) *
+                           static_cast<double>(s.batch) / library_rate;
+    double least = library;
+    int best = 0;
+    for (int n = 1; n <= most_splits; ++n) {
+      if (!takes_splits(s, n)) break;
+      const auto waves = static_cast<double>((tiles_of(s) * s.batch * n + blocks_at_once - 1) / blocks_at_once);
+      const double time =
+          waves * (stage_us * static_cast<double>(split_depth(s, n) / split_product_detail::stage) + block_us);
+      if (time >= least) continue;
+      least = time;
+      best = n;
+    }
+    return best;
+  }
+
+  // Whether scratch and tickets suffice.
+  static bool takes_splits(const matmul_shape& s, int splits) {
+    constexpr std::int64_t tile_bytes = split_product_detail::results * split_product_detail::threads * sizeof(float);
+    const std::int64_t tiles = tiles_of(s) * s.batch;
+    return splits == 1 || (tiles <= ticket_count && tiles * splits * tile_bytes <= device_scratch::product_bytes);
+  }
+
+  static void run(const matmul_shape& s, int splits, const void* alpha, const matmul_operands& x, const void* beta,
+                  void* workspace, context& ctx) {
+    namespace d = split_product_detail;
+    const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
+    const bool bias = s.epilogue == CUBLASLT_EPILOGUE_BIAS || s.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    const bool relu = s.epilogue == CUBLASLT_EPILOGUE_RELU || s.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    const d::arguments g{static_cast<const float*>(x.b),
+                         static_cast<const float*>(x.a),
+                         static_cast<const float*>(x.c),
+                         bias ? static_cast<const float*>(x.bias) : nullptr,
+                         static_cast<float*>(x.d),
+                         static_cast<float4*>(workspace),
+                         ctx.tickets,
+                         word(s.columns),
+                         word(s.rows),
+                         word(s.depth),
+                         word(s.batch),
+                         word(splits),
+                         word(split_depth(s, splits)),
+                         word(s.ld_b),
+                         word(s.ld_a),
+                         word(s.ld_d),
+                         word(s.ld_c != 0 ? s.ld_c : s.ld_d),
+                         s.step_b,
+                         s.step_a,
+                         s.step_d,
+                         s.ld_c != 0 ? s.step_c : s.step_d,
+                         s.rows,
+                         *static_cast<const float*>(alpha),
+                         *static_cast<const float*>(beta),
+                         relu};
+    const auto launched = [&](auto kernel) {
+      allow_shared(kernel, d::shared_bytes);
+      const std::int64_t pieces = tiles_of(s) * s.batch * splits, most = ctx.multiprocessors;
+      launch_shared(op_code::einsum, kernel, word(pieces < most ? pieces : most), d::threads, d::shared_bytes, ctx.stream,
+                    g);
+    };
+    if (!s.transposed_b && s.transposed_a) launched(&d::kernel<true, true>);
+    else if (!s.transposed_b) launched(&d::kernel<true, false>);
+    else if (s.transposed_a) launched(&d::kernel<false, true>);
+    else launched(&d::kernel<false, false>);
+  }
+
+ private:
+  static std::int64_t split_depth(const matmul_shape& s, int splits) {
+    constexpr std::int64_t each = split_product_detail::stage;
+    return ((s.depth + splits - 1) / splits + each - 1) / each * each;
+  }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::inline v0_1::cuda
