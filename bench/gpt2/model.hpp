@@ -13,7 +13,7 @@
 //   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it and, of a mixed step,
 //                sw::join_norm_adjoints and sw::join_casts behind it: nvcc splits macros at commas
 //   GPT2_TUNED    a device's table: the pipeline is sw::tuned<sw::GPT2_TUNED>, whatever GPT2_PASSES says
-//   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
+//   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32, or cuda_backend_tf32x3 (compiled for sm_90a)
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
 

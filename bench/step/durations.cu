@@ -2,7 +2,7 @@
 // Steps of small programs on one GPU, each replayed as one CUDA graph, beside the sum of their kernels' own times as CUPTI records them while
 // the graph is replayed: what lies between is starting kernels. One JSON line a program, then its longest kernels. Programs: two perceptrons,
 // ten layers of 100, five of 4096, and the seed Transformer in shards on a mesh of one; plain and tuned.
-// Tuned by the table of SHARDWISE_BENCH_DEVICE (h200). Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
+// Tuned by the table of SHARDWISE_BENCH_DEVICE (h200); products as SHARDWISE_BENCH_BACKEND (cuda_backend) says. Built without CUPTI (SHARDWISE_BENCH_CUPTI) it measures nothing.
 // usage: bench_step_durations_cuda [ROWS]   how many kernels of each program are printed (default 8)
 #if !SHARDWISE_BENCH_CUPTI
 #include <cstdio>
@@ -24,6 +24,9 @@ int main() { std::puts("built without CUPTI: nothing is measured"); }
 
 #ifndef SHARDWISE_BENCH_DEVICE
 #define SHARDWISE_BENCH_DEVICE h200
+#endif
+#ifndef SHARDWISE_BENCH_BACKEND
+#define SHARDWISE_BENCH_BACKEND cuda_backend
 #endif
 
 namespace {
@@ -104,14 +107,14 @@ using transformer = test::transformer<sizes>::model<B>;
 using axis = bench::dp<1>;
 template <class Pipeline>
 using sharded_transformer = sw::train_step<transformer, test::language_task<sizes, 4, axis>, sw::plan<sw::fully_shard<axis>>,
-                                           sw::mesh<axis>, sw::adam<>, Pipeline, float, sw::cuda_backend>;
+                                           sw::mesh<axis>, sw::adam<>, Pipeline, float, sw::SHARDWISE_BENCH_BACKEND>;
 template <class Pipeline>
-using perceptrons = bench::tensor_parallel_step<1, sw::cuda_backend, Pipeline>;
+using perceptrons = bench::tensor_parallel_step<1, sw::SHARDWISE_BENCH_BACKEND, Pipeline>;
 template <class Pipeline>
-using ten_layers = bench::data_parallel_step<10, 100, 100, 1, sw::cuda_backend, Pipeline>;
+using ten_layers = bench::data_parallel_step<10, 100, 100, 1, sw::SHARDWISE_BENCH_BACKEND, Pipeline>;
 
 template <class Pipeline>
-using five_wide = bench::data_parallel_step<5, 4096, 100, 1, sw::cuda_backend, Pipeline>;
+using five_wide = bench::data_parallel_step<5, 4096, 100, 1, sw::SHARDWISE_BENCH_BACKEND, Pipeline>;
 
 template <template <class> class Step>
 void both(const char* program, int rows, auto&& feed) {

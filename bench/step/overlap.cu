@@ -13,6 +13,11 @@
 #include "measure.cuh"
 #include "models.hpp"
 
+// By what products of float are computed.
+#ifndef SHARDWISE_BENCH_BACKEND
+#define SHARDWISE_BENCH_BACKEND cuda_backend
+#endif
+
 namespace {
 
 namespace sw = shardwise;
@@ -30,7 +35,7 @@ struct h200 {
 
 template <int Layers, int Width, class... Passes>
 void row(const char* what) {
-  using step = bench::data_parallel_step<Layers, Width, rows, gpus, sw::cuda_backend, sw::pipeline<Passes...>>;
+  using step = bench::data_parallel_step<Layers, Width, rows, gpus, sw::SHARDWISE_BENCH_BACKEND, sw::pipeline<Passes...>>;
   const std::string name = "ddp_" + std::to_string(Layers) + "x" + std::to_string(Width) + "_adam, " + what;
   bench::measure<step>(name.c_str(), Width > 1000 ? 20 : 100,
                        [](auto& ex) { bench::floats(ex, static_cast<std::size_t>(rows) * gpus * Width); });
@@ -52,7 +57,7 @@ void rows_of() {
 
 template <class... Passes>
 void perceptrons(const char* what) {
-  using step = bench::tensor_parallel_step<gpus, sw::cuda_backend, sw::pipeline<Passes...>>;
+  using step = bench::tensor_parallel_step<gpus, sw::SHARDWISE_BENCH_BACKEND, sw::pipeline<Passes...>>;
   const std::string name = std::string("tp_two_mlps_sgd, ") + what;
   bench::measure<step>(name.c_str(), 300, [](auto& ex) { bench::floats(ex, 20 * 10); });
 }

@@ -191,7 +191,7 @@ class matmul_plans {
   }
   static cublasComputeType_t computed_in(const matmul_shape& s) {
     if (s.type == CUDA_R_64F) return CUBLAS_COMPUTE_64F;
-    return s.tf32 != 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    return s.tf32 == 1 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
 
   // The product's descriptors, without an algorithm.
