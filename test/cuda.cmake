@@ -4,7 +4,8 @@
 
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
 set(by_cudnn ${sources})
-list(FILTER sources EXCLUDE REGEX "_cudnn\\.cu$")
+set(by_sm90a ${sources})
+list(FILTER sources EXCLUDE REGEX "_(cudnn|sm90a)\\.cu$")
 list(FILTER sources INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
 # Those that try what the host does run on paper, too: test_cuda_paper links cuda/paper/paper.cpp in the place of CUDA's runtime, cuBLASLt and
 # NCCL, whose kernels do nothing, so it needs no GPU.
@@ -34,6 +35,16 @@ if(TARGET shardwise::cudnn)
   shardwise_add_doctest(test_cuda_cudnn cuda_cudnn ${by_cudnn} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
   target_link_libraries(test_cuda_cudnn PRIVATE shardwise::nccl shardwise::cudnn)
   add_dependencies(cuda_targets test_cuda_cudnn)
+endif()
+
+# what ends in _sm90a.cu: kernels that one architecture's own instructions make
+list(FILTER by_sm90a INCLUDE REGEX "_sm90a\\.cu$")
+list(FILTER by_sm90a INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
+if(by_sm90a)
+  shardwise_add_doctest(test_cuda_sm90a cuda_sm90a ${by_sm90a} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
+  target_link_libraries(test_cuda_sm90a PRIVATE shardwise::nccl)
+  set_target_properties(test_cuda_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
+  add_dependencies(cuda_targets test_cuda_sm90a)
 endif()
 
 file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)

@@ -99,8 +99,8 @@ int main(int argc, char** argv) {
         !twice  ? "null"
         : equal ? "true"
                 : "false");
-    for (int k = 0; k < steps; k += 25)
-      std::printf("step %d: %.6f\n", k + 1, static_cast<double>(losses[static_cast<std::size_t>(k)]));
+    for (int k = 1; k <= steps; k *= 2)
+      std::printf("step %d: %.7f\n", k, static_cast<double>(losses[static_cast<std::size_t>(k - 1)]));
     return equal && std::isfinite(mean) && mean < losses[0] / 2 ? 0 : 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -3,7 +3,7 @@
 """Kernels spill no more registers than was reviewed.
 
 A kernel that has not the registers it needs keeps numbers in memory, gives the same results and is slower by a third or more; no test of
-results sees it, and one changed index can do it. So sources that are nothing but kernels are compiled for sm_90 as a program would, and what
+results sees it, and one changed index can do it. So sources that are nothing but kernels are compiled for Hopper as a program would, and what
 ptxas says that each stores beside its registers is held against spills.txt: bytes, at most SLACK more than stands there, 0 where nothing
 stands. Needs nvcc and c++filt, no GPU. spills.txt is of one version of nvcc; another one is named, and nothing is compared.
 
@@ -23,10 +23,15 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 INCLUDE = FOLDER.parent.parent / "include"
 ATTENTION = "#include <shardwise/operations/attention/device_elements.cuh>\nSHARDWISE_DEVICE_ATTENTION({})\n"
 ELEMENTS = "#include <shardwise/cuda.cuh>\nSHARDWISE_DEVICE_ELEMENTS({})\n"
-SOURCES = {
-    "attention of bfloat16": ATTENTION.format("shardwise::bfloat16"),
-    "attention of float": ATTENTION.format("float"),
-    "elements of bfloat16": ELEMENTS.format("shardwise::bfloat16"),
+SPLIT = """#include <shardwise/operations/contraction/device_split_product.cuh>
+bool compiled() { return shardwise::cuda::split_product::is_compiled(); }
+const auto run = &shardwise::cuda::split_product::run;
+"""
+SOURCES = {  # the architecture, the source
+    "attention of bfloat16": ("sm_90", ATTENTION.format("shardwise::bfloat16")),
+    "attention of float": ("sm_90", ATTENTION.format("float")),
+    "elements of bfloat16": ("sm_90", ELEMENTS.format("shardwise::bfloat16")),
+    "products of float as three of TF32": ("sm_90a", SPLIT),
 }
 ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?\n(?:.*\n)*?.*?(\d+) bytes spill stores")
 
@@ -38,11 +43,11 @@ def short(names):
         ">(")[0].replace("\t", " ") + (">" if ">(" in t else "") for t in text]
 
 
-def spills_of(nvcc, name, text):
+def spills_of(nvcc, name, architecture, text):
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "kernels.cu"
         source.write_text(text)
-        done = subprocess.run([nvcc, "-std=c++20", "-arch=sm_90", "-O3", "--expt-relaxed-constexpr", "-Xptxas", "-v", f"-I{INCLUDE}",
+        done = subprocess.run([nvcc, "-std=c++20", f"-arch={architecture}", "-O3", "--expt-relaxed-constexpr", "-Xptxas", "-v", f"-I{INCLUDE}",
                                "-cubin", str(source), "-o", str(pathlib.Path(folder) / "kernels.cubin")], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{name} does not compile:\n{done.stderr[-2000:]}")
@@ -72,8 +77,8 @@ def main():
         return
     at, of = map(int, given.sample.split("/"))
     bad, written = 0, []
-    for name, text in list(SOURCES.items())[at % len(SOURCES)::of]:
-        found, count = spills_of(given.nvcc, name, text)
+    for name, (architecture, text) in list(SOURCES.items())[at % len(SOURCES)::of]:
+        found, count = spills_of(given.nvcc, name, architecture, text)
         allowed = {r[1]: int(r[2]) for r in rows if r[0] == name}
         written += [f"{name}\t{kernel}\t{spilled}" for kernel, spilled in sorted(found.items()) if spilled > 0]
         more = [(k, s) for k, s in found.items() if s > allowed.get(k, 0) + SLACK]

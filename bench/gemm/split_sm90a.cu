@@ -2,8 +2,7 @@
 // Products of float on the first GPU, by cuBLASLt's algorithm that its search finds, by the same in TF32, and as three products of TF32
 // (split_product) with the depth in one to eight parts: microseconds of one, and how far elements are from the exact ones, which are computed in double
 // on the host for 64 of them: the root of the mean square, of such of the exact ones.
-// Compiled for sm_90a: nvcc -arch=sm_90a, or -DCMAKE_CUDA_ARCHITECTURES=90a.
-// usage: bench_gemm_split_cuda
+// usage: bench_gemm_split_sm90a_cuda
 #include <shardwise/cuda.cuh>
 
 #include <algorithm>
