@@ -23,11 +23,16 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace split_product_detail {
 
-// A block's part of the result; a stage of the depth; what a tile of the right factor takes in shared memory: rows of 128 bytes.
-inline constexpr int tile = 128, stage = 32, threads = 256, results = 64;
+// A block's part of the result, which two groups of 128 threads multiply, 64 rows each; a stage of the depth. A third group divides the right
+// factor into shared memory, up to `slots` stages ahead: while one group adds up and stores what it has, the other one multiplies.
+inline constexpr int tile = 128, stage = 32, group = 128, multiplying = 2 * group, threads = 3 * group, results = 64, slots = 4;
+// A kernel of so many threads is started with 168 registers each, and groups then share them otherwise: one that asks for more than there are
+// waits for ever.
+inline constexpr int dividing_registers = 56, multiplying_registers = 224;
+static_assert(2 * multiplying_registers + dividing_registers <= 3 * 168 && 65536 / threads / 8 * 8 == 168);
+// What a tile of the right factor takes: rows of 128 bytes. Tiles begin at multiples of 1024, the low parts' behind the high ones'.
 inline constexpr std::uint32_t tile_bytes = tile * stage * sizeof(float);
-// High and low parts of two stages: one that is multiplied, one that is written. Tiles begin at multiples of 1024.
-inline constexpr int shared_bytes = 2 * 2 * static_cast<int>(tile_bytes) + 1024;
+inline constexpr int shared_bytes = slots * 2 * static_cast<int>(tile_bytes) + 1024;
 
 // out[m][n] = f(alpha * sum over k of left[m][k] right[n][k] + beta * c[m][n] + bias[n]), n contiguous. A factor lies along its depth, or
 // along m or n; ld_* are the distances of its rows then, step_* of matrices. Several splits share the depth, split_depth each: their parts lie at
@@ -141,7 +146,7 @@ struct left_factor {
 // meet in a bank.
 template <bool AlongDepth>
 struct right_factor {
-  static constexpr int loads = tile * stage / (4 * threads);
+  static constexpr int loads = tile * stage / (4 * group);
   const float* from;
   std::uint32_t own, ld, side, sides;  // first of the rows that are loaded, of the tile and of all, and how many there are
   int depth, left_over;
@@ -149,8 +154,8 @@ struct right_factor {
   float4 v[loads];
 
   __device__ right_factor() {
-    const std::uint32_t t = threadIdx.x;
-    own = AlongDepth ? t / 8 : t / 32 * 16 + t % 32 / 16 * 4;
+    const std::uint32_t t = threadIdx.x % group;
+    own = AlongDepth ? t / 8 : t / 32 * 32 + t % 32 / 16 * 4;
     depth = static_cast<int>(AlongDepth ? t % 8 * 4 : t % 16);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -171,7 +176,7 @@ struct right_factor {
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       if constexpr (AlongDepth)
-        v[i] = load_four(from + std::int64_t{32 * i} * ld, side + 32 * i < sides && left_over > depth);
+        v[i] = load_four(from + std::int64_t{16 * i} * ld, side + 16 * i < sides && left_over > depth);
       else
         v[i] = load_four(from + std::int64_t{16 * (i % 2)} * ld + 8 * (i / 2),
                          side + 8 * (i / 2) < sides && left_over > depth + 16 * (i % 2));
@@ -187,7 +192,7 @@ struct right_factor {
       for (int e = 0; e < 4; ++e) {
         std::uint32_t high, low;
         split(x[e], high, low);
-        const std::uint32_t at = address + (AlongDepth ? to[e] + i * 32 * 128 : (to[e] ^ (i % 2 * 64)) + i / 2 * 8 * 128);
+        const std::uint32_t at = address + (AlongDepth ? to[e] + i * 16 * 128 : (to[e] ^ (i % 2 * 64)) + i / 2 * 8 * 128);
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(high) : "memory");
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(at + tile_bytes), "r"(low) : "memory");
       }
@@ -246,6 +251,47 @@ struct piece {
   }
 };
 
+// A barrier in shared memory on which `count` arrivals end a phase; phases are told apart by their parity.
+struct arrivals {
+  std::uint64_t state;
+  __device__ std::uint32_t address() const { return static_cast<std::uint32_t>(__cvta_generic_to_shared(this)); }
+  __device__ void begin(std::uint32_t count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(count) : "memory");
+  }
+  __device__ void arrive() { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory"); }
+  __device__ void wait(std::uint32_t parity) const {
+    std::uint32_t over = 0;
+    while (over == 0)
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+          : "=r"(over)
+          : "r"(address()), "r"(parity)
+          : "memory");
+  }
+};
+
+// The slot that a group is at, and the parity of its phase.
+struct place {
+  std::uint32_t slot = 0, parity = 0;
+  __device__ void advance() {
+    slot = slot + 1 == slots ? 0 : slot + 1;
+    parity ^= slot == 0 ? 1U : 0U;
+  }
+};
+
+// Whether this group is the last of `count` to arrive, as last_to_arrive of blocks.
+__device__ inline bool last_group(std::uint32_t* ticket, std::uint32_t count, std::uint32_t which) {
+  __shared__ bool last[multiplying / group];
+  __threadfence();
+  asm volatile("bar.sync %0, %1;" ::"r"(which + 1), "n"(group) : "memory");
+  if (threadIdx.x % group == 0) {
+    last[which] = atomicInc(ticket, count - 1) == count - 1;
+    __threadfence();
+  }
+  asm volatile("bar.sync %0, %1;" ::"r"(which + 1), "n"(group) : "memory");
+  return last[which];
+}
+
 #endif
 
 // As many blocks as there are multiprocessors, or pieces of work: block b computes b, b + gridDim.x, ...
@@ -253,20 +299,48 @@ template <bool LeftAlongDepth, bool RightAlongDepth>
 __global__ void __launch_bounds__(threads, 1) kernel(const __grid_constant__ arguments g) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char shared[];
+  __shared__ arrivals written[slots], read[slots];
   const std::uint32_t pieces = (g.m + tile - 1) / tile * ((g.n + tile - 1) / tile) * g.splits * g.matrices;
   const std::uint32_t base = (static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) + 1023U) & ~1023U;
-  const std::uint32_t lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * 16 + lane / 4;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < slots; ++i) {
+      written[i].begin(group);
+      read[i].begin(multiplying / 32);
+    }
+  __syncthreads();
+  place at;
+  if (threadIdx.x >= multiplying) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(dividing_registers));
+    right_factor<RightAlongDepth> right;
+    std::uint32_t index = blockIdx.x;
+    piece p(g, index);
+    const auto begin = [&] { right.begin(g.right + p.matrix * g.step_right, g.ld_right, p.n0, g.n, p.begin, p.end); };
+    begin();
+    while (true) {
+      while (p.begin >= p.end) {  // a split may be empty
+        index += gridDim.x;
+        if (index >= pieces) return;
+        p = piece(g, index);
+        begin();
+      }
+      right.load();
+      read[at.slot].wait(at.parity ^ 1U);
+      right.divide(base + at.slot * 2 * tile_bytes);
+      written[at.slot].arrive();
+      at.advance();
+      p.begin += stage;
+    }
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(multiplying_registers));
+  const std::uint32_t lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * 16 + lane / 4, which = threadIdx.x / group;
   left_factor<LeftAlongDepth> left;
-  right_factor<RightAlongDepth> right;
   const auto begin_piece = [&](const piece& p) {
     left.begin(g.left + p.matrix * g.step_left, g.ld_left, p.m0 + own_row, g.m, p.begin, p.end);
-    right.begin(g.right + p.matrix * g.step_right, g.ld_right, p.n0, g.n, p.begin, p.end);
-    right.load();
     left.load();
   };
   float sum[results], part[results];
-  const auto issue = [&](int half, std::uint32_t at) {
-    const std::uint64_t high = descriptor(at), low = descriptor(at + tile_bytes);
+  const auto issue = [&](int half, std::uint32_t slot) {
+    const std::uint64_t high = descriptor(slot), low = descriptor(slot + tile_bytes);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
     for (int s = 2 * half; s < 2 * half + 2; ++s) {  // 32 bytes of a row each
@@ -283,42 +357,38 @@ __global__ void __launch_bounds__(threads, 1) kernel(const __grid_constant__ arg
     const piece p(g, index);
 #pragma unroll
     for (int i = 0; i < results; ++i) sum[i] = 0;
-    right.divide(base);
-    right.load();
     left.divide(0);
-    __syncthreads();
-    std::uint32_t at = base;
 #pragma unroll 1
     for (std::uint32_t k = p.begin; k < p.end; k += stage) {
-      issue(0, at);
+      const std::uint32_t slot = base + at.slot * 2 * tile_bytes;
+      written[at.slot].wait(at.parity);
+      issue(0, slot);
       left.divide(1);
       left.load();  // behind the end nothing is read
-      issue(1, at);
-      at = at == base ? base + 2 * tile_bytes : base;
-      right.divide(at);
-      right.load();
+      issue(1, slot);
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (lane == 0) read[at.slot].arrive();
+      at.advance();
 #pragma unroll
       for (int i = 0; i < results; ++i) sum[i] += part[i];
       left.divide(0);
-      __syncthreads();
     }
     if (index + gridDim.x < pieces) begin_piece(piece(g, index + gridDim.x));  // on its way while results are stored
     if (g.splits > 1) {
       constexpr int quads = results / 4;
-      float4* const parts = g.part + std::int64_t{p.tile} * g.splits * (quads * threads) + threadIdx.x;
+      float4* const parts = g.part + std::int64_t{p.tile} * g.splits * (quads * multiplying) + threadIdx.x;
 #pragma unroll
       for (int j = 0; j < quads; ++j)
-        parts[std::int64_t{p.split} * (quads * threads) + j * threads] =
+        parts[std::int64_t{p.split} * (quads * multiplying) + j * multiplying] =
             make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2], sum[4 * j + 3]);
-      if (!last_to_arrive(g.tickets + p.tile, g.splits)) continue;
+      if (!last_group(g.tickets + 2 * p.tile + which, g.splits, which)) continue;
 #pragma unroll
       for (int i = 0; i < results; ++i) sum[i] = 0;
 #pragma unroll 1
       for (std::uint32_t s = 0; s < g.splits; ++s) {
         float4 x[quads];
 #pragma unroll
-        for (int j = 0; j < quads; ++j) x[j] = __ldcg(parts + std::int64_t{s} * (quads * threads) + j * threads);
+        for (int j = 0; j < quads; ++j) x[j] = __ldcg(parts + std::int64_t{s} * (quads * multiplying) + j * multiplying);
 #pragma unroll
         for (int j = 0; j < quads; ++j) {
           sum[4 * j] += x[j].x;
@@ -397,9 +467,9 @@ struct split_product {
 
   // Whether scratch and tickets suffice.
   static bool takes_splits(const matmul_shape& s, int splits) {
-    constexpr std::int64_t tile_bytes = split_product_detail::results * split_product_detail::threads * sizeof(float);
+    constexpr std::int64_t tile_bytes = split_product_detail::results * split_product_detail::multiplying * sizeof(float);
     const std::int64_t tiles = tiles_of(s) * s.batch;
-    return splits == 1 || (tiles <= ticket_count && tiles * splits * tile_bytes <= device_scratch::product_bytes);
+    return splits == 1 || (2 * tiles <= ticket_count && tiles * splits * tile_bytes <= device_scratch::product_bytes);
   }
 
   static void run(const matmul_shape& s, int splits, const void* alpha, const matmul_operands& x, const void* beta,
