@@ -37,7 +37,7 @@ cu::matmul_shape shape(std::int64_t rows, std::int64_t columns, std::int64_t dep
   s.transposed_b = turned_b ? 1 : 0;
   s.ld_a = (turned_a ? depth : rows) + gap;
   s.ld_b = (turned_b ? columns : depth) + gap;
-  s.ld_d = rows + rows % 2 + gap;
+  s.ld_d = (rows + 3) / 4 * 4 + gap;
   return s;
 }
 
@@ -135,11 +135,10 @@ TEST_CASE("products of float as three of TF32 are as near to the exact ones as t
                                                    {132, 260, 100},
                                                    {256, 130, 1000},
                                                    {260, 1, 2048}}) {
-          if (turned_b || rows % 2 == 0)
-            for (const int splits : {1, 2, 3, 8}) check({shape(rows, columns, depth, turned_a, turned_b, gap)}, splits);
+          const std::int64_t odd = turned_b ? columns % 2 : 0;  // columns that only a factor along its depth may have
+          for (const int splits : {1, 2, 3, 8}) check({shape(rows, columns + odd, depth, turned_a, turned_b, gap)}, splits);
         }
-        if (turned_a)
-          check({shape(101, 33, 64, turned_a, turned_b, gap)}, 1);  // rows that only a factor along its depth may have
+        if (turned_a) check({shape(101, turned_b ? 34 : 33, 64, turned_a, turned_b, gap)}, 1);  // and such rows
         check({shape(124, 40, 96, turned_a, turned_b, gap), 1, 0, true}, 2);
       }
 }
@@ -153,7 +152,7 @@ TEST_CASE("products of float as three of TF32: batches, what is added, bias and 
       p.s.batch = 3;
       p.s.step_a = p.s.rows * p.s.depth + 8;
       p.s.step_b = p.s.columns * p.s.depth + 4;
-      p.s.step_d = p.s.rows * p.s.columns + 2;
+      p.s.step_d = p.s.rows * p.s.columns + 4;
       for (const int splits : {1, 4}) {
         p.alpha = -0.5F;
         p.beta = 0;
@@ -173,13 +172,12 @@ TEST_CASE("products of float as three of TF32: batches, what is added, bias and 
     }
 }
 
-TEST_CASE("a product that cannot be three of TF32 is refused, and what is asked of plans is found") {
-  NEEDS_GPU();
-  if (!is_there()) return;
+TEST_CASE("which products may be three of TF32, and in how many splits, unmeasured") {
   CHECK_FALSE(split_product::takes(shape(101, 32, 64, false, false)));  // rows of a factor that lies along them
   CHECK_FALSE(split_product::takes(shape(104, 32, 66, true, true)));
   CHECK_FALSE(split_product::takes(shape(104, 32, 66, false, false)));
-  CHECK(split_product::takes(shape(104, 33, 66, false, true)));
+  CHECK(split_product::takes(shape(104, 34, 66, false, true)));
+  CHECK_FALSE(split_product::takes(shape(104, 33, 66, false, true)));
   cu::matmul_shape s = shape(104, 32, 64, true, false);
   s.align_a = 8;
   CHECK_FALSE(split_product::takes(s));
@@ -187,8 +185,16 @@ TEST_CASE("a product that cannot be three of TF32 is refused, and what is asked 
   s.epilogue = CUBLASLT_EPILOGUE_GELU;
   CHECK_FALSE(split_product::takes(s));
   CHECK_FALSE(split_product::takes_splits(shape(8192, 8192, 512, true, false), 2));  // more parts than scratch holds
+  // 32 tiles of 132 multiprocessors: in 4 splits each has one; a short depth is not worth dividing
+  CHECK(split_product::splits_of(shape(4096, 128, 4096, true, false)) == 4);
+  CHECK(split_product::splits_of(shape(8192, 8192, 512, true, false)) == 1);
+  CHECK(split_product::splits_of(shape(128, 128, 128, true, false)) == 0);
+}
 
-  // by plans: large ones are three of TF32, unmeasured and measured, and not where nobody allows it; what cannot be so is cuBLASLt's of float, bit
+TEST_CASE("plans compute products of float as three of TF32 where that is allowed, unmeasured and measured") {
+  NEEDS_GPU();
+  if (!is_there()) return;
+  // large ones are three of TF32, unmeasured and measured, and not where nobody allows it; what cannot be so is cuBLASLt's of float, bit
   // by bit
   const cu::matmul_shape large = shape(1024, 2048, 1024, true, false), refused = shape(1022, 2048, 1024, false, false, 2);
   CHECK(split_product::splits_of(large) > 0);

@@ -25,7 +25,8 @@ namespace split_product_detail {
 
 // A block's part of the result, which two groups of 128 threads multiply, 64 rows each; a stage of the depth. A third group divides the right
 // factor into shared memory, up to `slots` stages ahead: while one group adds up and stores what it has, the other one multiplies.
-inline constexpr int tile = 128, stage = 32, group = 128, multiplying = 2 * group, threads = 3 * group, results = 64, slots = 4;
+inline constexpr int tile = 128, stage = 32, group = 128, multiplying = 2 * group, threads = 3 * group, results = 64,
+                     slots = 4;
 // A kernel of so many threads is started with 168 registers each, and groups then share them otherwise: one that asks for more than there are
 // waits for ever.
 inline constexpr int dividing_registers = 56, multiplying_registers = 224;
@@ -85,10 +86,15 @@ __device__ inline float4 load_four(const float* p, bool there) {
   return there ? __ldg(reinterpret_cast<const float4*>(p)) : make_float4(0, 0, 0, 0);
 }
 
+__device__ inline float2 load_two(const float* p, bool there) {
+  return there ? __ldg(reinterpret_cast<const float2*>(p)) : make_float2(0, 0);
+}
+
 // Place 8 s + t of a stage, and that + 4, hold elements 16 (s / 2) + 4 t + 2 (s % 2), and that + 1, of the depth: a lane then loads four of
 // the left factor at once.
 
-// A lane's elements of the left factor, of the stage that is loaded, in halves: of rows `row` and row + 8.
+// A lane's elements of the left factor, of the stage that is loaded, in halves: of rows `row` and row + 1 of the result, which are its rows
+// lane / 4 and that + 8 of a product.
 template <bool AlongDepth>
 struct left_factor {
   const float* from;
@@ -108,24 +114,25 @@ struct left_factor {
   }
   __device__ void load() {
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    for (int h = 0; h < 2; ++h) {
+      if constexpr (AlongDepth) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const bool in = row + 8 * r < rows;
-        if constexpr (AlongDepth) {
-          const float4 x = load_four(from + std::int64_t{8 * r} * ld + 16 * h, in && left_over > 16 * h);
+        for (int r = 0; r < 2; ++r) {
+          const float4 x = load_four(from + std::int64_t{r} * ld + 16 * h, row + r < rows && left_over > 16 * h);
           v[h][r][0] = x.x;
           v[h][r][1] = x.y;
           v[h][r][2] = x.z;
           v[h][r][3] = x.w;
-        } else {
+        }
+      } else {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const bool there = in && left_over > 16 * h + e;
-            v[h][r][e] = there ? __ldg(from + std::int64_t{16 * h + e} * ld + 8 * r) : 0.F;
-          }
+        for (int e = 0; e < 4; ++e) {
+          const float2 x = load_two(from + std::int64_t{16 * h + e} * ld, row < rows && left_over > 16 * h + e);
+          v[h][0][e] = x.x;
+          v[h][1][e] = x.y;
         }
       }
+    }
     from += AlongDepth ? std::int64_t{stage} : std::int64_t{stage} * ld;
     left_over -= stage;
   }
@@ -142,26 +149,25 @@ struct left_factor {
   }
 };
 
-// A thread's elements of the right factor of one stage, on their way to shared memory: four words each, which lie where no two lanes of a warp
-// meet in a bank.
+// A lane's elements of the right factor of one stage, on their way to shared memory: four words each, which lie where no two lanes of a warp
+// meet in a bank. Row 32 b + 8 e + c of a tile, c < 8, e < 4, holds column 32 b + 4 c + e of the result: so the four columns of a load go to
+// four different eights of rows, and the eight results that a lane has of 32 columns lie side by side.
 template <bool AlongDepth>
 struct right_factor {
   static constexpr int loads = tile * stage / (4 * group);
   const float* from;
-  std::uint32_t own, ld, side, sides;  // first of the rows that are loaded, of the tile and of all, and how many there are
+  std::uint32_t ld, own, side,
+      sides;  // own, side: the first column that is loaded, of the tile and of all; of those there are `sides`
   int depth, left_over;
-  std::uint32_t to[4];  // of load 0, from the tile's begin
+  std::uint32_t to;  // of the first word of load 0, from the tile's begin
   float4 v[loads];
 
   __device__ right_factor() {
-    const std::uint32_t t = threadIdx.x % group;
-    own = AlongDepth ? t / 8 : t / 32 * 32 + t % 32 / 16 * 4;
-    depth = static_cast<int>(AlongDepth ? t % 8 * 4 : t % 16);
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const std::uint32_t row = own + (AlongDepth ? 0 : e), k = static_cast<std::uint32_t>(depth) + (AlongDepth ? e : 0);
-      to[e] = row * 128 + ((k / 16 * 4 + k % 4) ^ (row % 8)) * 16 + k / 4 % 4 * 4;
-    }
+    const std::uint32_t t = threadIdx.x % group, c = t % 8;
+    own = AlongDepth ? t / 8 % 8 * 4 + t / 64 : t / 32 * 32 + 4 * c;
+    depth = static_cast<int>(AlongDepth ? c * 4 : t % 32 / 8 * 4);
+    to = AlongDepth ? t / 8 * 128 + (c / 4 * 4 ^ t / 8 % 8) * 16 + c % 4 * 4
+                    : (t / 32 * 32 + c) * 128 + c * 16 + t % 32 / 8 * 4;
   }
   __device__ void begin(const float* p, std::uint32_t ld_, std::uint32_t first, std::uint32_t sides_, std::uint32_t begin_,
                         std::uint32_t end) {
@@ -172,19 +178,23 @@ struct right_factor {
     const std::uint32_t at = begin_ + static_cast<std::uint32_t>(depth);
     from = p + (AlongDepth ? std::int64_t{side} * ld + at : std::int64_t{at} * ld + side);
   }
-  __device__ void load() {
-#pragma unroll
-    for (int i = 0; i < loads; ++i) {
-      if constexpr (AlongDepth)
-        v[i] = load_four(from + std::int64_t{16 * i} * ld, side + 16 * i < sides && left_over > depth);
-      else
-        v[i] = load_four(from + std::int64_t{16 * (i % 2)} * ld + 8 * (i / 2),
-                         side + 8 * (i / 2) < sides && left_over > depth + 16 * (i % 2));
-    }
+  __device__ void load(int i) {
+    const int columns = i / 2 * 32 + i % 2 * 2, deep = i / 4 * 16 + i % 4;
+    if constexpr (AlongDepth)
+      v[i] = load_four(from + std::int64_t{columns} * ld, side + columns < sides && left_over > depth);
+    else v[i] = load_four(from + std::int64_t{deep} * ld, side < sides && left_over > depth + deep);
+  }
+  __device__ void advance() {
     from += AlongDepth ? std::int64_t{stage} : std::int64_t{stage} * ld;
     left_over -= stage;
   }
-  __device__ void divide(std::uint32_t address) const {
+  __device__ void load() {
+#pragma unroll
+    for (int i = 0; i < loads; ++i) load(i);
+    advance();
+  }
+  // What was loaded; in its place comes the next stage.
+  __device__ void divide(std::uint32_t address) {
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       const float x[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
@@ -192,44 +202,46 @@ struct right_factor {
       for (int e = 0; e < 4; ++e) {
         std::uint32_t high, low;
         split(x[e], high, low);
-        const std::uint32_t at = address + (AlongDepth ? to[e] + i * 16 * 128 : (to[e] ^ (i % 2 * 64)) + i / 2 * 8 * 128);
+        const std::uint32_t at = ((address + to) ^ (AlongDepth ? e : i) * 16) + (AlongDepth ? i * 16 : e * 8) * 128;
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(high) : "memory");
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(at + tile_bytes), "r"(low) : "memory");
       }
+      load(i);
     }
+    advance();
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
 };
 
-// Four results of a lane: columns n and n + 1 of rows m and m + 8.
-__device__ inline void store(const arguments& g, std::uint32_t matrix, std::uint32_t m, std::uint32_t n, const float4& x) {
-  if (n >= g.n) return;
-  const bool both = n + 1 < g.n;
-  float2 bias{0, 0};
+// Four results of a lane, columns n to n + 3 of row m.
+__device__ inline void store(const arguments& g, std::uint32_t matrix, std::uint32_t m, std::uint32_t n, float (&y)[4]) {
+  if (m >= g.m || n >= g.n) return;
+  const bool all = n + 3 < g.n;
+#pragma unroll
+  for (float& x : y) x *= g.alpha;
+  if (g.beta != 0) {
+    const float* const c = g.c + matrix * g.step_c + std::int64_t{m} * g.ld_c + n;
+    const float4 x =
+        all ? *reinterpret_cast<const float4*>(c) : make_float4(c[0], n + 1 < g.n ? c[1] : 0, n + 2 < g.n ? c[2] : 0, 0);
+    y[0] += g.beta * x.x;
+    y[1] += g.beta * x.y;
+    y[2] += g.beta * x.z;
+    y[3] += g.beta * x.w;
+  }
   if (g.bias) {
     const float* const b = g.bias + matrix * g.step_bias + n;
-    bias = {b[0], both ? b[1] : 0.F};
-  }
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const std::uint32_t row = m + 8 * h;
-    if (row >= g.m) return;
-    float2 y{g.alpha * (h == 0 ? x.x : x.z), g.alpha * (h == 0 ? x.y : x.w)};
-    if (g.beta != 0) {
-      const float* const c = g.c + matrix * g.step_c + std::int64_t{row} * g.ld_c + n;
-      y.x += g.beta * c[0];
-      if (both) y.y += g.beta * c[1];
-    }
-    y.x += bias.x;
-    y.y += bias.y;
-    if (g.relu) {  // which keeps what is no number
-      y.x = y.x < 0 ? 0 : y.x;
-      y.y = y.y < 0 ? 0 : y.y;
-    }
-    float* const out = g.out + matrix * g.step_out + std::int64_t{row} * g.ld_out + n;
-    if (both) *reinterpret_cast<float2*>(out) = y;
-    else out[0] = y.x;
+    for (int e = 0; e < 4; ++e) y[e] += n + e < g.n ? b[e] : 0.F;
   }
+  if (g.relu)  // which keeps what is no number
+#pragma unroll
+    for (float& x : y) x = x < 0 ? 0 : x;
+  float* const out = g.out + matrix * g.step_out + std::int64_t{m} * g.ld_out + n;
+  if (all) *reinterpret_cast<float4*>(out) = make_float4(y[0], y[1], y[2], y[3]);
+  else
+#pragma unroll
+    for (int e = 0; e < 3; ++e)
+      if (n + e < g.n) out[e] = y[e];
 }
 
 // Where a piece of work lies: a split of a tile of a matrix. Pieces follow one another by splits, down 8 rows of tiles, then along them, so that
@@ -262,11 +274,10 @@ struct arrivals {
   __device__ void wait(std::uint32_t parity) const {
     std::uint32_t over = 0;
     while (over == 0)
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-          : "=r"(over)
-          : "r"(address()), "r"(parity)
-          : "memory");
+      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                   : "=r"(over)
+                   : "r"(address()), "r"(parity)
+                   : "memory");
   }
 };
 
@@ -316,23 +327,29 @@ __global__ void __launch_bounds__(threads, 1) kernel(const __grid_constant__ arg
     piece p(g, index);
     const auto begin = [&] { right.begin(g.right + p.matrix * g.step_right, g.ld_right, p.n0, g.n, p.begin, p.end); };
     begin();
-    while (true) {
+    const auto there = [&] {
       while (p.begin >= p.end) {  // a split may be empty
         index += gridDim.x;
-        if (index >= pieces) return;
+        if (index >= pieces) return false;
         p = piece(g, index);
         begin();
       }
-      right.load();
+      return true;
+    };
+    if (!there()) return;
+    right.load();
+    for (bool more = true; more; at.advance()) {
       read[at.slot].wait(at.parity ^ 1U);
+      p.begin += stage;
+      more = there();
+      if (!more) right.left_over = 0;
       right.divide(base + at.slot * 2 * tile_bytes);
       written[at.slot].arrive();
-      at.advance();
-      p.begin += stage;
     }
+    return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(multiplying_registers));
-  const std::uint32_t lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * 16 + lane / 4, which = threadIdx.x / group;
+  const std::uint32_t lane = threadIdx.x % 32, own_row = threadIdx.x / 32 * 16 + lane / 4 * 2, which = threadIdx.x / group;
   left_factor<LeftAlongDepth> left;
   const auto begin_piece = [&](const piece& p) {
     left.begin(g.left + p.matrix * g.step_left, g.ld_left, p.m0 + own_row, g.m, p.begin, p.end);
@@ -399,9 +416,13 @@ __global__ void __launch_bounds__(threads, 1) kernel(const __grid_constant__ arg
       }
     }
 #pragma unroll
-    for (int j = 0; j < results / 4; ++j)
-      store(g, p.matrix, p.m0 + own_row, p.n0 + lane % 4 * 2 + 8 * j,
-            make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2], sum[4 * j + 3]));
+    for (int i = 0; i < results / 4; ++i) {  // 32 columns each, rows, halves of what lies side by side
+      const int b = i / 4, r = i / 2 % 2, half = i % 2;
+      float y[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) y[e] = sum[4 * (4 * b + e) + 2 * r + half];
+      store(g, p.matrix, p.m0 + own_row + r, p.n0 + 32 * b + lane % 4 * 8 + 4 * half, y);
+    }
   }
 #else
   static_cast<void>(g);
@@ -422,18 +443,19 @@ struct split_product {
     return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && a.numRegs >= 2 * split_product_detail::results;
   }
 
-  // Loads are of 16 bytes, but for a left factor that does not lie along its depth; stores of 8.
+  // Loads and stores are of 16 bytes, but for a left factor that does not lie along its depth: of 8.
   static bool takes(const matmul_shape& s) {
     constexpr std::int64_t most = std::int64_t{1} << 31;
     const auto fours = [&](std::int64_t align, std::int64_t ld, std::int64_t step, std::int64_t along) {
       return align >= 16 && ld % 4 == 0 && step % 4 == 0 && along % 4 == 0;
     };
-    const auto twos = [](std::int64_t align, std::int64_t ld, std::int64_t step) {
-      return align >= 8 && ld % 2 == 0 && step % 2 == 0;
+    const auto twos = [](std::int64_t align, std::int64_t ld, std::int64_t step, std::int64_t along) {
+      return align >= 8 && ld % 2 == 0 && step % 2 == 0 && along % 2 == 0;
     };
-    const bool loads = fours(s.align_a, s.ld_a, s.step_a, s.transposed_a ? s.depth : s.rows) &&
-                       (s.transposed_b || fours(s.align_b, s.ld_b, s.step_b, s.depth));
-    const bool stores = twos(s.align_d, s.ld_d, s.step_d) && (s.ld_c == 0 || twos(s.align_c, s.ld_c, s.step_c));
+    const bool loads =
+        fours(s.align_a, s.ld_a, s.step_a, s.transposed_a ? s.depth : s.rows) &&
+        (s.transposed_b ? twos(s.align_b, s.ld_b, s.step_b, s.columns) : fours(s.align_b, s.ld_b, s.step_b, s.depth));
+    const bool stores = fours(s.align_d, s.ld_d, s.step_d, 0) && (s.ld_c == 0 || fours(s.align_c, s.ld_c, s.step_c, 0));
     const bool then = s.epilogue == CUBLASLT_EPILOGUE_DEFAULT || s.epilogue == CUBLASLT_EPILOGUE_BIAS ||
                       s.epilogue == CUBLASLT_EPILOGUE_RELU || s.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
     return s.type == CUDA_R_32F && loads && stores && then && s.rows < most && s.columns < most && s.depth < most &&
@@ -445,10 +467,10 @@ struct split_product {
   }
 
   // Into how many splits the depth is cut, unmeasured; 0: cuBLASLt's own product of float takes less time. It follows from extents alone. Rates
-  // are an H100's (bench/results/gemm.md).
+  // are of an H200 (bench/results/gemm.md).
   static int splits_of(const matmul_shape& s) {
     constexpr std::int64_t blocks_at_once = 132;
-    constexpr double stage_us = 1.5, block_us = 5, library_rate = 50e6;  // flops a microsecond
+    constexpr double stage_us = 1.3, block_us = 5, library_rate = 50e6;  // flops a microsecond
     const double library = 2. * static_cast<double>(s.rows) * static_cast<double>(s.columns) * static_cast<double>(s.depth) *
                            static_cast<double>(s.batch) / library_rate;
     double least = library;
