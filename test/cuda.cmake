@@ -39,13 +39,10 @@ endif()
 
 # what ends in _sm90a.cu: kernels that one architecture's own instructions make
 list(FILTER by_sm90a INCLUDE REGEX "_sm90a\\.cu$")
-list(FILTER by_sm90a INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
-if(by_sm90a)
-  shardwise_add_doctest(test_cuda_sm90a cuda_sm90a ${by_sm90a} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
-  target_link_libraries(test_cuda_sm90a PRIVATE shardwise::nccl)
-  set_target_properties(test_cuda_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
-  add_dependencies(cuda_targets test_cuda_sm90a)
-endif()
+shardwise_add_doctest(test_cuda_sm90a cuda_sm90a ${by_sm90a} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
+target_link_libraries(test_cuda_sm90a PRIVATE shardwise::nccl)
+set_target_properties(test_cuda_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
+add_dependencies(cuda_targets test_cuda_sm90a)
 
 file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)
 foreach(main IN LISTS mains)
