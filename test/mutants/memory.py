@@ -28,6 +28,8 @@ MUTANTS = [
     ("element types of a plan's paths are not compiled", "pass/framework/program_traits.hpp",
      "struct elements_of_listed<List<Entry...>, More...> : elements_of_entries<Entry..., More...> {};",
      "struct elements_of_listed<List<Entry...>, More...> : elements_of_entries<More...> {};", ("static/pass/low_elements.cpp",)),
+    ("traits of a phase complete its step", "module/iterated.hpp", "using element = typename program_traits<Step>::element;",
+     "using element = typename Step::element;", ("static/pass/program_traits.cpp",)),
     ("the last kernel's scratch is taken for the most", SCRATCH, "if (bytes > most) most = bytes;", "most = bytes;", (ASKED,)),
     ("scratch is counted once an operation", SCRATCH, "if (n.op != m.op || n.spec != m.spec || n.inputs != m.inputs) return false;",
      "if (n.op == m.op) return true;", (ASKED,)),

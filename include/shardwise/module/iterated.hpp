@@ -178,8 +178,8 @@ struct step_phase : detail::program_base<typename Step::mesh_type, typename Step
 };
 template <iteration_phase Phase, class Step, class... Moves>
 struct program_traits<step_phase<Phase, Step, Moves...>> {
-  using mesh_type = typename Step::mesh_type;
-  using element = typename Step::element;
+  using mesh_type = typename program_traits<Step>::mesh_type;
+  using element = typename program_traits<Step>::element;
   using param_groups = typename program_traits<Step>::param_groups;
   using low_elements = typename program_traits<Step>::low_elements;
   static constexpr bool has_expressions =

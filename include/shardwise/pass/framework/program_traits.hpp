@@ -57,16 +57,14 @@ template <template <class...> class Plan, class... Entry>
 struct elements_of_plan<Plan<Entry...>> : elements_of_entries<Entry...> {};
 template <class Plan, class Task>
 using elements_of = typename joined_lists<typename elements_of_plan<Plan>::type, typename elements_stated<Task>::type>::type;
-}  // namespace detail
-
 // Of what is no program: one rank, and the sentence that says so.
 template <class Step>
-struct program_traits {
+struct traits_of_members {
   static_assert(raise<problem::program_expected, Step>::ok);
   using mesh_type = mesh<axis<1>>;
   using element = float;
   using param_groups = group_names<>;
-  using low_elements = detail::type_list<>;
+  using low_elements = type_list<>;
   static constexpr bool has_expressions = false;
 };
 template <class Step>
@@ -74,13 +72,19 @@ template <class Step>
     typename Step::mesh_type;
     typename Step::element;
   }
-struct program_traits<Step> {
+struct traits_of_members<Step> {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
-  using param_groups = typename detail::param_groups_of<Step>::type;
-  using low_elements = typename detail::elements_stated<Step>::type;
+  using param_groups = typename param_groups_of<Step>::type;
+  using low_elements = typename elements_stated<Step>::type;
   static constexpr bool has_expressions = false;
 };
+}  // namespace detail
+
+// Programs of the library are matched by their arguments. Any other type's members are asked for here and not by a specialisation with a
+// constraint: to see whether that one matches, a compiler would complete every program.
+template <class Step>
+struct program_traits : detail::traits_of_members<Step> {};
 
 // Whether passes write fused nodes: kernels then depend on the program, and nvcc's device pass reads it too.
 template <class P>

@@ -87,7 +87,8 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
 template <class Step>
 std::int64_t communicate_calls(const call* calls, std::size_t count, context& ctx, ncclComm_t group,
                                const peer_slots* slots) {
-  return communicate(collectives_of_call<Step>{}, calls, count, ctx, group, slots);
+  // qualified: looked for by its arguments, it would have nvcc's device pass complete the program
+  return cuda::communicate(collectives_of_call<Step>{}, calls, count, ctx, group, slots);
 }
 // Words of slots that small all-reduces among `count` calls need, which go out together.
 template <class Step>
