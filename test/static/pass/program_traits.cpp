@@ -20,9 +20,9 @@ struct task;
 using plan = sw::plan<sw::data_parallel<dp>>;
 
 template <class Step, class T>
-constexpr bool known_as = std::is_same_v<typename sw::program_traits<Step>::mesh_type, mesh> &&
-                          std::is_same_v<typename sw::program_traits<Step>::element, T> &&
-                          !sw::program_traits<Step>::has_expressions;
+constexpr bool known_as =
+    std::is_same_v<typename sw::program_traits<Step>::mesh_type, mesh> &&
+    std::is_same_v<typename sw::program_traits<Step>::element, T> && !sw::program_traits<Step>::has_expressions;
 
 using train = sw::train_step<model, task, plan, mesh, sw::adam<>, sw::pipeline<>, double>;
 using forward = sw::forward_step<model, task, plan, mesh>;
