@@ -24,8 +24,7 @@ INCLUDE = FOLDER.parent.parent / "include"
 ATTENTION = "#include <shardwise/operations/attention/device_elements.cuh>\nSHARDWISE_DEVICE_ATTENTION({})\n"
 ELEMENTS = "#include <shardwise/cuda.cuh>\nSHARDWISE_DEVICE_ELEMENTS({})\n"
 SPLIT = """#include <shardwise/operations/contraction/device_split_product.cuh>
-bool compiled() { return shardwise::cuda::split_product::is_compiled(); }
-const auto run = &shardwise::cuda::split_product::run;
+auto run = &shardwise::cuda::split_product::run;
 """
 SOURCES = {  # the architecture, the source
     "attention of bfloat16": ("sm_90", ATTENTION.format("shardwise::bfloat16")),

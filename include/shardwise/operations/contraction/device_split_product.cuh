@@ -27,10 +27,11 @@ namespace split_product_detail {
 // factor into shared memory, up to `slots` stages ahead: while one group adds up and stores what it has, the other one multiplies.
 inline constexpr int tile = 128, stage = 32, group = 128, multiplying = 2 * group, threads = 3 * group, results = 64,
                      slots = 4;
-// A kernel of so many threads is started with 168 registers each, and groups then share them otherwise: one that asks for more than there are
+// A kernel of so many threads is started with so many registers each, and groups then share them otherwise: one that asks for more than there are
 // waits for ever.
-inline constexpr int dividing_registers = 56, multiplying_registers = 224;
-static_assert(2 * multiplying_registers + dividing_registers <= 3 * 168 && 65536 / threads / 8 * 8 == 168);
+inline constexpr int started_registers = 168, dividing_registers = 56, multiplying_registers = 224;
+static_assert(2 * multiplying_registers + dividing_registers <= 3 * started_registers &&
+              65536 / threads / 8 * 8 == started_registers);
 // What a tile of the right factor takes: rows of 128 bytes. Tiles begin at multiples of 1024, the low parts' behind the high ones'.
 inline constexpr std::uint32_t tile_bytes = tile * stage * sizeof(float);
 inline constexpr int shared_bytes = slots * 2 * static_cast<int>(tile_bytes) + 1024;
@@ -436,11 +437,12 @@ struct split_product {
   // Of the depth.
   static constexpr int most_splits = 8;
 
-  // Whether the current device runs what this source was compiled for: Hopper's own instructions, of which sums alone take 128 registers.
+  // Whether the current device runs what this source was compiled for: Hopper's own instructions. The body is empty elsewhere, which has not the
+  // registers that the groups share.
   static bool is_compiled() {
     cudaFuncAttributes a{};
     check(cudaFuncGetAttributes(&a, &split_product_detail::kernel<true, true>), "cudaFuncGetAttributes");
-    return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && a.numRegs >= 2 * split_product_detail::results;
+    return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && a.numRegs >= split_product_detail::started_registers;
   }
 
   // Loads and stores are of 16 bytes, but for a left factor that does not lie along its depth: of 8.

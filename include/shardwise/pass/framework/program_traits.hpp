@@ -57,6 +57,7 @@ template <template <class...> class Plan, class... Entry>
 struct elements_of_plan<Plan<Entry...>> : elements_of_entries<Entry...> {};
 template <class Plan, class Task>
 using elements_of = typename joined_lists<typename elements_of_plan<Plan>::type, typename elements_stated<Task>::type>::type;
+
 // Of what is no program: one rank, and the sentence that says so.
 template <class Step>
 struct traits_of_members {
