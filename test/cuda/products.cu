@@ -26,7 +26,7 @@ template <int N>
 struct dp : sw::axis<N> {};
 template <int N>
 using mesh = sw::mesh<dp<N>>;
-constexpr int layers = 3, width = 192, rows = 320;
+constexpr int layers = 3, width = 384, rows = 512;  // larger than what flat products take (is_worth_flat)
 template <int N, class Backend, class... Passes>
 using step =
     sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
@@ -109,7 +109,7 @@ TEST_CASE("a budget of no time measures nothing, and the products are right") {
   const folder at;
   sw::product_report report;
   using other =
-      sw::train_step<relu_stack<2, 160>::template model, sum_task<float, 96, 160, sw::on<dp<1>, sw::shard<0>>>,
+      sw::train_step<relu_stack<2, 448>::template model, sum_task<float, 512, 448, sw::on<dp<1>, sw::shard<0>>>,
                      sw::plan<sw::data_parallel<dp<1>>>, mesh<1>, sw::adam<>, sw::pipeline<>, float, sw::cuda_backend>;
   sw::launch_cuda<mesh<1>>([&](auto& rank) {
     sw::executor<other, std::remove_reference_t<decltype(rank)>> ex(
@@ -129,4 +129,17 @@ TEST_CASE("TF32 is computed where the step's backend says so, and nowhere else")
   CHECK(difference(rounded, exact) < 1e-1);
   CHECK(rounded != exact);
   CHECK(difference(losses<step<1, sw::cuda_backend_tf32>>({measured, 10, false, at.path}, report), exact) < 1e-1);
+}
+
+TEST_CASE("three products of TF32 for one are refused by a program that was not compiled for them") {
+  if (!place::has(1) || sw::cuda::split_product::is_compiled()) return;  // else split_products_sm90a.cu says what they give
+  sw::product_report report;
+  std::string said;
+  try {
+    losses<step<1, sw::cuda_backend_tf32x3>>({deterministic, 10, false, ""}, report);
+  } catch (const std::exception& e) {
+    said = e.what();
+  }
+  CHECK(said.find("-arch=sm_90a") != std::string::npos);
+  CHECK(said.find("sw::cuda_backend") != std::string::npos);
 }
