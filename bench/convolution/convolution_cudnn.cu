@@ -55,7 +55,7 @@ class blocks {
         memory_{cu::device_memory(bytes(0)), cu::device_memory(bytes(1)), cu::device_memory(bytes(2))},
         scratch_(static_cast<std::size_t>(
             sw::operations::convolution_library_bytes(sw::dtype_v<T>, of_[0].numel(), of_[1].numel(), of_[2].numel()))) {
-    plans_.allow_tf32(tf32);
+    plans_.set_precision(tf32 ? sw::fp32_precision::tf32 : sw::fp32_precision::ieee);
     for (int i = 0; i < 3; ++i) fill(i);
   }
   void queue(int pass, cudaStream_t stream) {

@@ -142,7 +142,7 @@ class measured {
         scratch_(static_cast<std::size_t>(sw::operations::convolution_library_bytes(sw::dtype_v<T>, of_[0].l.numel(),
                                                                                     of_[1].l.numel(), of_[2].l.numel()))) {
     if (pass > 0) a_.extent[0] = a_.extent[1] = pass == 1 ? s.side : s.k;
-    plans_.allow_tf32(tf32);
+    plans_.set_precision(tf32 ? sw::fp32_precision::tf32 : sw::fp32_precision::ieee);
     cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     time_ = std::make_unique<timed>([this](cudaStream_t stream) { queue(stream); });
   }

@@ -83,9 +83,9 @@ void row(cu::context& ctx, const size& z, float* at, void* scratch) {
     return microseconds(ctx.stream, library);
   };
   const double float_us = measure(), float_error = error();
-  ctx.plans->allow_tf32(true);
+  ctx.plans->set_precision(sw::fp32_precision::tf32);
   const double tf32_us = measure(), tf32_error = error();
-  ctx.plans->allow_tf32(false);
+  ctx.plans->set_precision(sw::fp32_precision::ieee);
   std::printf(
       R"({"what":"%s","m":%d,"n":%d,"k":%d,"float_us":%.1f,"float_error":%.1e,"tf32_us":%.1f,"tf32_error":%.1e,"split_us":[)",
       z.what, static_cast<int>(z.m), static_cast<int>(z.n), static_cast<int>(z.k), float_us, float_error, tf32_us,

@@ -69,9 +69,7 @@ double seconds_of(cudaStream_t stream, int times, F&& f) {
 gpt2::rates measured_rates(int multiprocessors) {
   sw::cuda::step_state state(multiprocessors);
   sw::cuda::context& ctx = state.of_stream(0);
-  ctx.plans->allow_tf32(sw::GPT2_BACKEND::tf32);
-  ctx.plans->allow_tf32x3(sw::GPT2_BACKEND::tf32x3);
-  static constexpr sw::cuda::own_product own = sw::cuda::own_product::of<sw::cuda::split_product>();
+  ctx.plans->set_precision(sw::GPT2_BACKEND::precision);
   constexpr bool is_float = std::is_same_v<gpt2::activation, float>;
   gpt2::rates r;
   const std::size_t bytes = std::size_t{1} << 30;
@@ -94,7 +92,7 @@ gpt2::rates measured_rates(int multiprocessors) {
   const sw::cuda::product_scalar<gpt2::activation> one = 1, zero = 0;
   const auto product = [&] {
     ctx.plans->run(s, &one, from.data(), from.data() + (bytes >> 1), &zero, to.data(), scratch.data(), ctx,
-                   is_float ? &own : nullptr);
+                   is_float ? &sw::cuda::split_product::candidate : nullptr);
   };
   r.operations = 2.0 * 8192 * 8192 * 4096 / seconds_of(ctx.stream, 4, product);
   return r;

@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
           const double work = 2.0 * static_cast<double>(rows * in * out) * count;
           const auto figures = [&]<class T>(T, bool tf32, double most) {
             if (work > most) return std::printf(", {0, 0, 0}"), void();
-            ctx.plans->allow_tf32(tf32);
+            ctx.plans->set_precision(tf32 ? sw::fp32_precision::tf32 : sw::fp32_precision::ieee);
             const measured_products<T> p(ctx, of, rows, in, out, count);
             const int forward = p.forward(), weights = p.weights(), added = p.added();
             std::printf("%s{%d, %d, %d}", std::is_same_v<T, float> && !tf32 ? "" : ", ", forward, weights, added);
@@ -325,7 +325,7 @@ int main(int argc, char** argv) {
           std::printf("}},\n");
           std::fflush(stdout);
         }
-    ctx.plans->allow_tf32(false);
+    ctx.plans->set_precision(sw::fp32_precision::ieee);
     std::printf("  };\n  static constexpr passes::joined_norms norms[] = {\n");
     for (const std::int64_t rows : {64, 256, 1024, 4096, 16384})
       for (const std::int64_t width : {64, 128, 256, 512, 768, 1024, 2048, 4096, 8192}) {

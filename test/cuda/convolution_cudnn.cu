@@ -65,7 +65,7 @@ class device_call {
     scratch_ = std::make_unique<cu::device_memory>(bytes_ + 2 * guard);
     cu::check(cudaMemset(scratch_->data(), 0xA5, bytes_ + 2 * guard), "cudaMemset");
     c_.workspace = scratch_->data() + guard;
-    plans_.allow_tf32(tf32);
+    plans_.set_precision(tf32 ? sw::fp32_precision::tf32 : sw::fp32_precision::ieee);
     ctx_.plans = &plans_;
     ctx_.stream = stream_.get();
   }

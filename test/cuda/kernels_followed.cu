@@ -240,7 +240,7 @@ void rough(const problem& from, report& r) {
 TEST_CASE("large products of factors rounded to TF32, with gelu, its adjoint and sums beside them, are near the host's") {
   NEEDS_GPU();
   report r("TF32 product");
-  device::get().ctx.plans->allow_tf32(true);
+  device::get().ctx.plans->set_precision(sw::fp32_precision::tf32);
   const std::vector<std::int64_t> e{608, 512, 456, 2, 304};
   const auto given = [&](const problem& of, std::initializer_list<layout> l, std::size_t shift = 0) {
     problem q = of;
@@ -278,7 +278,7 @@ TEST_CASE("large products of factors rounded to TF32, with gelu, its adjoint and
   problem special = given(p, {bias, whole});
   special.in[0].v[5] = std::nan("");
   rough<biased_gelu>(special, r);
-  device::get().ctx.plans->allow_tf32(false);
+  device::get().ctx.plans->set_precision(sw::fp32_precision::ieee);
   compare_followed<einsum, biased_gelu>(given(p, {bias, whole}), r);  // float again
 }
 

@@ -202,11 +202,10 @@ TEST_CASE("plans compute products of float as three of TF32 where that is allowe
   const auto a = numbers(std::size_t{1} << 20, 1, false), b = numbers(std::size_t{1} << 21, 2, false);
   const device_bytes da(a.size() * 4), db((b.size() + 4096) * 4), dd((std::size_t{1} << 23) + 16384);
   const device_bytes scratch(static_cast<std::size_t>(sw::device_scratch::product_bytes));
-  static constexpr cu::own_product own = cu::own_product::of<split_product>();
   cu::context ctx = device::get().ctx;
   const auto run = [&](const cu::matmul_shape& s, bool allowed, bool measured) {
     cu::matmul_plans plans;
-    plans.allow_tf32x3(allowed);
+    plans.set_precision(allowed ? sw::fp32_precision::tf32x3 : sw::fp32_precision::ieee);
     if (measured) plans.begin_search({sw::product_choice::measured, 10, false, ""}, ctx.stream);
     const float alpha = 1, beta = 0;
     std::vector<float> d(static_cast<std::size_t>(s.ld_d * s.columns)), with_gaps((b.size() + 4096), 0.5F);
@@ -215,7 +214,7 @@ TEST_CASE("plans compute products of float as three of TF32 where that is allowe
       da.upload(a.data());
       db.upload(with_gaps.data());
       cu::check(cudaMemset(dd.data(), 0, d.size() * 4), "cudaMemset");
-      plans.run(s, &alpha, da.data(), db.data(), &beta, dd.data(), scratch.data(), ctx, &own);
+      plans.run(s, &alpha, da.data(), db.data(), &beta, dd.data(), scratch.data(), ctx, &split_product::candidate);
       device::get().sync();
       if (measured && time == 0) {
         const sw::product_report r = plans.end_search();

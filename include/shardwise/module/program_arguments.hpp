@@ -9,6 +9,7 @@
 #include <shardwise/pass/memory/memory_breakdown.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/vocabulary/fp32_precision.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -49,7 +50,7 @@ struct other_factors {
 template <class Backend, class First, class... More>
 struct other_factors<Backend, First, More...> : other_factors<Backend, More...> {};
 template <class Backend, class First, class... More>
-  requires requires { requires First::tf32 != Backend::tf32; }
+  requires requires { requires First::tf32 != (Backend::precision == fp32_precision::tf32); }
 struct other_factors<Backend, First, More...> {
   using type = First;
 };

@@ -57,7 +57,7 @@ void run_in_float(const call& c, context& ctx) {
   const call_in_float<T> of(c, Op.record.indices);
   const kernel_arguments<T> k = of.arguments();
   const auto x = attention_of<Op>(k);
-  const bool tf32 = ctx.plans->allows_tf32();
+  const bool tf32 = ctx.plans->rounds_to_tf32();
   if constexpr (!is_adjoint<Op>) {
     float* const lse = static_cast<float*>(c.results->p[1]);
     if constexpr (sizeof(T) == 2)

@@ -302,10 +302,7 @@ class device_einsum {
   }
 
   // The kernel that may stand beside cuBLASLt's.
-  static const own_product* own() {
-    static constexpr own_product by_parts = own_product::of<split_product>();
-    return std::is_same_v<T, float> ? &by_parts : nullptr;
-  }
+  static const own_product* own() { return std::is_same_v<T, float> ? &split_product::candidate : nullptr; }
 
   // cuBLASLt is column-major: a row-major result is the product of the turned operands in the other order; returns whether
   // it is.

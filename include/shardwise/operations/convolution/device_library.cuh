@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256) copy_block(const __grid_constant__ convol
   }
 }
 
-inline bool allows_tf32(const context& ctx) { return ctx.plans && ctx.plans->allows_tf32(); }
+inline bool rounds_to_tf32(const context& ctx) { return ctx.plans && ctx.plans->rounds_to_tf32(); }
 
 template <class Call>
 void run_library(const Call& call, const convolution_library& library, cudaStream_t stream) {
@@ -45,7 +45,7 @@ template <int X, int Weight, int Y, class T>
 void prepare_library(const kernel_arguments<T>& k, context& ctx) {
   if constexpr (is_floating_element<T>) {
     if (k.size() == 0) return;
-    const convolution_detail::library_call<X, Weight, Y, T> call(k, allows_tf32(ctx));
+    const convolution_detail::library_call<X, Weight, Y, T> call(k, rounds_to_tf32(ctx));
     const convolution_library* const library = convolution_library_for(call.request());
     if (library && !library->has_run(call.request())) run_library(call, *library, ctx.stream);
   }
@@ -54,7 +54,7 @@ void prepare_library(const kernel_arguments<T>& k, context& ctx) {
 template <int X, int Weight, int Y, class T>
 bool take_library(const kernel_arguments<T>& k, context& ctx) {
   if constexpr (is_floating_element<T>) {
-    const convolution_detail::library_call<X, Weight, Y, T> call(k, allows_tf32(ctx));
+    const convolution_detail::library_call<X, Weight, Y, T> call(k, rounds_to_tf32(ctx));
     const convolution_library* const library = convolution_library_for(call.request(), ctx.stream);
     if (library) run_library(call, *library, ctx.stream);
     return library != nullptr;

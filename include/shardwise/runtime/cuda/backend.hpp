@@ -14,14 +14,14 @@
 #include <shardwise/runtime/cuda/collective_workspace.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/fp32_precision.hpp>
 
 namespace shardwise::inline v0_1 {
 
 // Kernels and collectives run at the same time, so each kind has scratch of its own: [kernels][collectives].
 struct cuda_backend {
-  static constexpr bool calls_host_functions = true;  // opaque ones: blocks are copied, see host_calls.hpp
-  static constexpr bool tf32 = false;                 // whether products may round factors of float to TF32
-  static constexpr bool tf32x3 = false;               // whether products of float may be three products of TF32
+  static constexpr bool calls_host_functions = true;                 // opaque ones: blocks are copied, see host_calls.hpp
+  static constexpr fp32_precision precision = fp32_precision::ieee;  // of products of float
 
   struct scratch {
     std::int64_t compute = 0, communication = 0;
@@ -52,15 +52,15 @@ struct cuda_backend {
 // The same, and matrix products of float round their factors to 10 bits of fraction (TF32): about eight times the speed of float's
 // own, relative errors of 1e-3 instead of 1e-7. Never chosen unasked, and for programs of float alone.
 struct cuda_backend_tf32 : cuda_backend {
-  static constexpr bool tf32 = true;
+  static constexpr fp32_precision precision = fp32_precision::tf32;
 };
 
 // The same, and matrix products of float may be three products of TF32, of both factors' high and low parts: 1.4 to 2.4 times the speed of float's own
-// on an H100 or H200, with errors of the same size (split_product says the law); what infinities reach may be no number. A product is computed so
-// where that is faster: as measured, or as its extents say. Needs a program compiled for sm_90a: an executor's constructor throws device_error
-// where it is not, or the GPU has no such instructions.
+// on an H100 or H200, with errors of the same size (device_split_product_kernel.cuh says the law); what infinities reach may be no number. A product is computed so
+// where that is faster: as measured, or as its extents say. Needs a program compiled for sm_90a: the constructor of an executor whose products
+// cuBLASLt would compute throws device_error where it is not, or the GPU has no such instructions.
 struct cuda_backend_tf32x3 : cuda_backend {
-  static constexpr bool tf32x3 = true;
+  static constexpr fp32_precision precision = fp32_precision::tf32x3;
 };
 
 namespace detail {
@@ -68,7 +68,7 @@ namespace detail {
 template <class Backend, class T>
 constexpr problem device_backend_problem() {
   if constexpr (!std::is_base_of_v<cuda_backend, Backend>) return problem::backend_not_cuda;
-  else if constexpr ((Backend::tf32 || Backend::tf32x3) && !std::is_same_v<T, float>) return problem::tf32_element;
+  else if constexpr (Backend::precision != fp32_precision::ieee && !std::is_same_v<T, float>) return problem::tf32_element;
   else return problem::none;
 }
 
@@ -80,9 +80,9 @@ struct checked_device_step {
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<detail::device_backend_problem<typename Step::backend, typename Step::element>(),
                       typename Step::backend, typename Step::element>::ok);
-  static constexpr bool tf32 = Step::backend::tf32, tf32x3 = Step::backend::tf32x3;
+  static constexpr fp32_precision precision = Step::backend::precision;
 #else
-  static constexpr bool tf32 = false, tf32x3 = false;  // runs nothing
+  static constexpr fp32_precision precision = fp32_precision::ieee;  // runs nothing
 #endif
   static constexpr bool ok = true;
 };

@@ -431,8 +431,7 @@ class executor<Step, cuda_rank<Mesh>>
     if (!rank_->shares_memory()) options.choice = product_choice::deterministic;
     cuda::context& ctx = state_.of_stream(runtime::compute_stream);
     rank_->synchronize(ctx.stream);  // of what another executor has queued; from here on it waits for its own products alone
-    ctx.plans->allow_tf32(checked_device_step<Step>::tf32);
-    ctx.plans->allow_tf32x3(checked_device_step<Step>::tf32x3);
+    ctx.plans->set_precision(checked_device_step<Step>::precision);
     ctx.plans->begin_search(options, ctx.stream);
     for (const runtime::call& c : work_)
       if (image().nodes[c.node].op == op_code::einsum) launch(c, 1, ctx);

@@ -12,6 +12,7 @@
 #include <shardwise/runtime/cuda/product_search.cuh>
 #include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/vocabulary/dtype.hpp>
+#include <shardwise/vocabulary/fp32_precision.hpp>
 
 namespace shardwise::inline v0_1::cuda {
 
@@ -39,15 +40,23 @@ struct matmul_shape {
   std::int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t ld_c = 0, step_c = 0, align_c = 16;  // ld_c 0: C is D
   std::int64_t ld_aux = 0;
-  std::int64_t tf32 =
-      0;  // 1: factors of float are rounded to TF32; 2: they may be taken in two parts; the plans say so, not the caller
+  fp32_precision precision = fp32_precision::ieee;  // the plans say so, not the caller
 
   // What cuBLASLt must be able to do; of the rest we have other ways.
   bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
   using key_type = product_key;
   key_type key() const {
-    return {rows,         columns, depth,   batch,   ld_a, ld_b,     ld_d, step_a, step_b,  step_d, transposed_a,
-            transposed_b, align_a, align_b, align_d, type, epilogue, ld_c, step_c, align_c, ld_aux, tf32};
+    return {rows,         columns,
+            depth,        batch,
+            ld_a,         ld_b,
+            ld_d,         step_a,
+            step_b,       step_d,
+            transposed_a, transposed_b,
+            align_a,      align_b,
+            align_d,      type,
+            epilogue,     ld_c,
+            step_c,       align_c,
+            ld_aux,       static_cast<std::int64_t>(precision)};
   }
 };
 
@@ -88,15 +97,13 @@ class matmul_plans {
     for (auto& [key, p] : plans_) p.destroy();
   }
 
-  // Whether factors of float may be rounded to TF32 from now on: 10 bits of fraction, products eight times as fast.
-  void allow_tf32(bool on) { tf32_ = on; }
-  bool allows_tf32() const { return tf32_; }
-  // Whether products of float may be three of TF32 from now on: an own_product is then among the candidates.
-  void allow_tf32x3(bool on) { tf32x3_ = on; }
+  // What products of float are computed by from now on. tf32: eight times as fast as ieee; tf32x3: an own_product is among the candidates.
+  void set_precision(fp32_precision p) { precision_ = p; }
+  bool rounds_to_tf32() const { return precision_ == fp32_precision::tf32; }
   // Whether elements of T lose more in a product than cuBLASLt's epilogues do, which compute gelu for elements of 2 bytes.
   template <class T>
   bool is_rough() const {
-    return sizeof(T) == 2 || (sizeof(T) == 4 && tf32_);
+    return sizeof(T) == 2 || (sizeof(T) == 4 && rounds_to_tf32());
   }
 
   // From here to `end_search` the shapes that are met are measured: the operands of such a product are overwritten.
@@ -124,8 +131,9 @@ class matmul_plans {
   // With C and an epilogue. False, and nothing is launched, where cuBLASLt has no algorithm for it.
   bool try_run(matmul_shape s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace, context& ctx,
                const own_product* own = nullptr) {
-    if (!tf32x3_) own = nullptr;
-    s.tf32 = tf32_ && s.type == CUDA_R_32F ? 1 : own ? 2 : 0;
+    s.precision = s.type == CUDA_R_32F ? precision_ : fp32_precision::ieee;
+    if (s.precision != fp32_precision::tf32x3) own = nullptr;
+    else if (!own) s.precision = fp32_precision::ieee;
     auto at = plans_.find(s.key());
     if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, alpha, x, beta, workspace, ctx, own)).first;
     plan& p = at->second;
@@ -191,7 +199,7 @@ class matmul_plans {
   }
   static cublasComputeType_t computed_in(const matmul_shape& s) {
     if (s.type == CUDA_R_64F) return CUBLAS_COMPUTE_64F;
-    return s.tf32 == 1 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    return s.precision == fp32_precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
 
   // The product's descriptors, without an algorithm.
@@ -340,7 +348,7 @@ class matmul_plans {
 
   std::map<matmul_shape::key_type, plan> plans_;
   std::unique_ptr<product_search> search_;
-  bool tf32_ = false, tf32x3_ = false;
+  fp32_precision precision_ = fp32_precision::ieee;
 };
 
 }  // namespace shardwise::inline v0_1::cuda
