@@ -117,6 +117,7 @@ MUTANTS = [
      "if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem", "if (false", (RESULTS,)),
     ("verify: a result is named twice", "graph/verify/verify.hpp", "item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0", "true", (RESULTS,)),
     ("verify: a getitem has any spec", "graph/verify/verify.hpp", "infers(o.out, g.specs[n.spec]) && is_contiguous", "is_contiguous", (RESULTS,)),
+    ("verify: equal results of two operations are one", "graph/verify/verify.hpp", "if (a.op == op_code::getitem && !same(g, x, y)) return false;", "", (RESULTS,)),
     ("verify: several results as an output", "graph/verify/verify.hpp", "if (has_results(g, g.outputs[k]))", "if (false)", (RESULTS,)),
     ("merge_common: a result that stands before an update has a second node", MERGE, " && n.op != op_code::getitem", "", (RESULTS,)),
     ("rematerialise: a node with several results is kept", "pass/rematerialise/min_cut.hpp", "view || has_results(g, i) ? infinite", "view ? infinite", (RESULTS,)),

@@ -80,6 +80,32 @@ TEST_CASE("several results: verify admits each result once, read by getitem alon
   CHECK(is(broken([&](auto& h) { h.nodes[w.e].in[0] = w.last; }), problem::graph_cycle, w.e));
 }
 
+// The same first result, the other two in the other order.
+constexpr sw::outcome swapped_shape(const sw::op_attr& a, const sw::spec* in, int n, int result) {
+  return described::shape(a, in, n, result == 0 ? 0 : 3 - result);
+}
+inline constexpr sw::custom_operation swapped{
+    .name = "swapped",
+    .operands = 1,
+    .record =
+        sw::operations::by_rows(&swapped_shape, &described::rows, &sw::operations::refuse_with<problem::custom_placements>,
+                                -1, sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 3),
+    .adjoint = &sw::autodiff::unknown};
+
+TEST_CASE("several results: what verify remembers of one operation's results says nothing of another's") {
+  maker<16> m;
+  const int x = m.leaf(op_code::input, sw::shard_value(0)), one = m.lines(x), sums = m.item(one, 1);
+  const int other = m.lines(x, swapped), again = m.lines(x);
+  const int wrong = m.item(other, 1), right = m.item(again, 1);
+  const auto g = m.finish(sums, wrong, right);
+  const sw::finding f = sw::verify(g);
+  CHECK(f.what == problem::graph_results);
+  CHECK(f.operand == wrong);
+  auto mended = g;
+  mended.nodes[wrong].a.v[0] = 2;
+  CHECK(!sw::verify(mended));
+}
+
 TEST_CASE("several results: each has storage of its own from where its node's operand stands, and that one has none") {
   for (const bool late : {false, true}) {
     maker<16> m;

@@ -181,15 +181,18 @@ constexpr outcome inferred(const Graph& g, const node& n, int result = 0) {
   return infer(record_of(g, n), n.a, in, n.inputs, result);
 }
 
-// Whether a getitem names a result that its operand has, with that result's spec, and no other node names it.
+// Whether a getitem names a result of an operand that has several, and no other node names it.
 template <class Graph>
-constexpr bool item_fits(const Graph& g, int i) {
+constexpr bool names_result(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  if (n.inputs != 1 || !has_results(g, n.in[0])) return false;
-  const node& of = g.nodes[n.in[0]];
-  const outcome o = inferred(g, of, static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
-  return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]) &&
+  return n.inputs == 1 && has_results(g, n.in[0]) &&
          item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0;
+}
+// Whether a getitem's operand has such a result, of the getitem's spec.
+template <class Graph>
+constexpr bool is_result(const Graph& g, const node& n) {
+  const outcome o = inferred(g, g.nodes[n.in[0]], static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
+  return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]);
 }
 
 // Checks nodes [begin, end), but not what `before` knows; the finding's operand is the node's id. Usable in constants and at
@@ -205,20 +208,22 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       ++next;
       continue;
     }
+    const int after = next < 0 ? -1 : next + 1;
     next = -1;
+    if (n.inputs == 0) {  // leaves and fills are placed by their makers
+      next = after;
+      continue;
+    }
     for (int k = 0; k < n.inputs; ++k)
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
     for (int k = 0; k < n.inputs; ++k)
       if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem && has_results(g, n.in[k]))
         return {problem::graph_results, i};
-    if (n.op == op_code::getitem) {
-      if (!item_fits(g, i)) return {problem::graph_results, i};
-      continue;
-    }
-    if (n.inputs == 0) continue;            // leaves and fills are placed by their makers
+    if (n.op == op_code::getitem && !names_result(g, i)) return {problem::graph_results, i};
     if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
     if (n.op == op_code::part) {
       if (!part_fits(g, n)) return {problem::graph_unplaced, i};
+      next = after;
       continue;
     }
     if (n.op == op_code::pack || n.op == op_code::unpack) {
@@ -236,6 +241,11 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       continue;
     }
     if (before.knows(g, n, place)) {
+      known = i + 1;
+      continue;
+    }
+    if (n.op == op_code::getitem) {
+      if (!is_result(g, n)) return {problem::graph_results, i};
       known = i + 1;
       continue;
     }
