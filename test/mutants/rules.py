@@ -241,7 +241,7 @@ MUTANTS = [
      ("static/operations/attention.cpp",)),
     ("attention: weights are dropped by their place in the block", FAMILY + "attention/host_plain.hpp",
      "x.whole_queries + x.first_query + i) * x.keys", "x.whole_queries + i) * x.keys",
-     ("static/operations/attention.cpp", "dist/attention.cpp")),
+     ("static/operations/attention_bias.cpp", "dist/attention.cpp")),
     ("attention: the sum of earlier keys keeps its old top", FAMILY + "attention/host_tiles.hpp",
      "w.total[r] = w.total[r] * factor + sum;", "w.total[r] = w.total[r] + sum;",
      ("dist/attention.cpp",)),
