@@ -2,6 +2,9 @@
 # Tests of the GPU backend: every test/cuda/*.cu in one executable, and each test/cuda/<program>/main.cu as one more, cuda/mpi/ where there is
 # an MPI. On a machine without a GPU they build, say that they found none, and skip; what runs on paper runs everywhere.
 
+add_custom_target(cuda_tests)
+add_dependencies(cuda_targets cuda_tests)
+
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
 set(by_cudnn ${sources})
 set(by_sm90a ${sources})
@@ -23,32 +26,37 @@ if(by_host)
   shardwise_add_doctest(test_cuda_paper cuda_paper cuda/paper/paper.cpp ${on_either} $<TARGET_OBJECTS:test_cuda_steps>)
   target_include_directories(test_cuda_paper SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${SHARDWISE_NCCL_INCLUDE_DIR})
   set_target_properties(test_cuda_paper PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None)
-  add_dependencies(cuda_targets test_cuda_paper)
+  add_dependencies(cuda_tests test_cuda_paper)
 endif()
 shardwise_add_doctest(test_cuda cuda ${sources} ${on_either} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
 target_link_libraries(test_cuda PRIVATE shardwise::nccl)
-add_dependencies(cuda_targets test_cuda)
+add_dependencies(cuda_tests test_cuda)
 
 # what ends in _cudnn.cu, where there is that component
 if(TARGET shardwise::cudnn)
   list(FILTER by_cudnn INCLUDE REGEX "_cudnn\\.cu$")
   shardwise_add_doctest(test_cuda_cudnn cuda_cudnn ${by_cudnn} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
   target_link_libraries(test_cuda_cudnn PRIVATE shardwise::nccl shardwise::cudnn)
-  add_dependencies(cuda_targets test_cuda_cudnn)
+  add_dependencies(cuda_tests test_cuda_cudnn)
 endif()
 
+# Each is a minute of nvcc's that no other test needs, so SHARDWISE_TEST_ROTATION takes one of them.
+shardwise_rotated(programs other_programs sm90a process mpi)
+
 # what ends in _sm90a.cu: kernels that one architecture's own instructions make
-list(FILTER by_sm90a INCLUDE REGEX "_sm90a\\.cu$")
-shardwise_add_doctest(test_cuda_sm90a cuda_sm90a ${by_sm90a} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
-target_link_libraries(test_cuda_sm90a PRIVATE shardwise::nccl)
-set_target_properties(test_cuda_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
-add_dependencies(cuda_targets test_cuda_sm90a)
+if("sm90a" IN_LIST programs)
+  list(FILTER by_sm90a INCLUDE REGEX "_sm90a\\.cu$")
+  shardwise_add_doctest(test_cuda_sm90a cuda_sm90a ${by_sm90a} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
+  target_link_libraries(test_cuda_sm90a PRIVATE shardwise::nccl)
+  set_target_properties(test_cuda_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
+  add_dependencies(cuda_tests test_cuda_sm90a)
+endif()
 
 file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)
 foreach(main IN LISTS mains)
   cmake_path(GET main PARENT_PATH folder)
   cmake_path(GET folder FILENAME name)
-  if(name STREQUAL "mpi" AND NOT TARGET shardwise::mpi)
+  if(NOT name IN_LIST programs OR (name STREQUAL "mpi" AND NOT TARGET shardwise::mpi))
     continue()
   endif()
   add_executable(test_cuda_${name} ${main})
@@ -56,7 +64,7 @@ foreach(main IN LISTS mains)
   if(name STREQUAL "mpi") # beside NCCL, and host threads to compare with
     target_link_libraries(test_cuda_${name} PRIVATE test_usage shardwise::mpi)
   endif()
-  add_dependencies(cuda_targets test_cuda_${name})
+  add_dependencies(cuda_tests test_cuda_${name})
 endforeach()
 
 if(TARGET test_cuda_process AND Python3_EXECUTABLE)
@@ -80,11 +88,11 @@ if(Python3_EXECUTABLE AND CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA")
 endif()
 
 # The same launch with CUDA and NCCL on paper: of both their headers alone, so no GPU is needed.
-if(TARGET shardwise::mpi AND Python3_EXECUTABLE)
+if("mpi" IN_LIST programs AND TARGET shardwise::mpi AND Python3_EXECUTABLE)
   add_executable(test_cuda_mpi_paper cuda/mpi/paper.cpp)
   target_link_libraries(test_cuda_mpi_paper PRIVATE test_usage shardwise::mpi)
   target_include_directories(test_cuda_mpi_paper SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${SHARDWISE_NCCL_INCLUDE_DIR})
-  add_dependencies(cuda_targets test_cuda_mpi_paper)
+  add_dependencies(cuda_tests test_cuda_mpi_paper)
   add_test(NAME "cuda: processes that MPI joins, on paper"
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/mpi/run.py --paper --mpiexec ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:test_cuda_mpi_paper>)
   set_tests_properties("cuda: processes that MPI joins, on paper" PROPERTIES LABELS mpi TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: this MPI")

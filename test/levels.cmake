@@ -47,7 +47,7 @@ set_tests_properties("contributing: the examples of CONTRIBUTING.md compile and 
 
 # Of clang-format exactly one version is taken: without it the first two are shown as skipped, and say how to get it.
 set(format ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/format.py)
-add_test(NAME "format: sources are as clang-format writes them" COMMAND ${format} --sample ${SHARDWISE_TEST_ROTATION})
+add_test(NAME "format: sources are as clang-format writes them" COMMAND ${format})
 add_test(NAME "format: one that is not is found" COMMAND ${format} --selftest)
 add_test(NAME "namespaces: every header lies in them" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/namespaces.py)
 set_tests_properties("format: sources are as clang-format writes them" "format: one that is not is found" "namespaces: every header lies in them"

@@ -14,7 +14,7 @@ if(TARGET shardwise::mpi AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize") # which w
     foreach(n RANGE 1 4)
       add_test(NAME "mpi: ${n} processes" COMMAND ${run} --processes ${n} $<TARGET_FILE:test_mpi>)
     endforeach()
-    add_test(NAME "mpi: ranks that fail end all" COMMAND ${run} --failures $<TARGET_FILE:test_mpi>)
+    add_test(NAME "mpi: ranks that fail end all" COMMAND ${run} --failures --sample ${SHARDWISE_TEST_ROTATION} $<TARGET_FILE:test_mpi>)
     set_tests_properties("mpi: 2 processes" "mpi: 3 processes" "mpi: 4 processes" PROPERTIES PROCESSORS 2)
     set_tests_properties("mpi: 1 processes" "mpi: 2 processes" "mpi: 3 processes" "mpi: 4 processes" "mpi: ranks that fail end all"
                          PROPERTIES LABELS mpi TIMEOUT 300)
