@@ -124,7 +124,7 @@ TEST_CASE("TF32 is computed where the step's backend says so, and nowhere else")
   if (!place::has(1)) return;
   const folder at;
   sw::product_report report;
-  // before the first update, as above: ten bits of each factor, of either sign, so far less than 1e-2 of a sum
+  // before the first update, as above. TF32 keeps ten bits of a factor, and in a sum roundings of either sign cancel
   const auto first = [&]<class Backend>(sw::product_choice choice, Backend) {
     return losses<step<1, Backend>>({choice, 10, false, at.path}, report).at(0);
   };

@@ -100,9 +100,10 @@ RUNS = [
 
 def failures(start, program, only, sample):
     wrong, (first, step) = 0, map(int, sample.split("/"))
-    for how, processes, good, says, seconds in RUNS[first::step]:
-        if not re.search(only, how):
-            continue
+    runs = [of for of in RUNS[first::step] if re.search(only, of[0])]
+    if not runs:
+        sys.exit(f"mpi: --only {only!r} and --sample {sample} leave none of {len(RUNS)} failures to try")
+    for how, processes, good, says, seconds in runs:
         command = [*start, "-n", str(processes)] if processes else []
         status, output, took = run([*command, program, "--no-skip", "--test-case=fails", "--no-colors", "-m"], seconds, SHARDWISE_MPI_FAILS=how)
         found = re.findall(says, output, re.MULTILINE)

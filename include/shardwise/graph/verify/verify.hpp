@@ -188,7 +188,7 @@ constexpr bool names_result(const Graph& g, int i) {
   return n.inputs == 1 && has_results(g, n.in[0]) &&
          item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0;
 }
-// Whether a getitem's operand has such a result, of the getitem's spec.
+// Whether the result that a getitem names exists by its operand's rule, and has the getitem's spec.
 template <class Graph>
 constexpr bool is_result(const Graph& g, const node& n) {
   const outcome o = inferred(g, g.nodes[n.in[0]], static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
@@ -208,7 +208,7 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       ++next;
       continue;
     }
-    const int after = next < 0 ? -1 : next + 1;
+    const int after = next < 0 ? -1 : next + 1;  // leaves and parts, which are no repeats, do not end a row of them
     next = -1;
     if (n.inputs == 0) {  // leaves and fills are placed by their makers
       next = after;

@@ -16,7 +16,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The kernel as matmul_plans know it: products of float in columns, as matmul_shape describes them.
 struct split_product {
-  static const own_product candidate;
+  static const own_product candidate;  // as matmul_plans::run takes it
   // Of the depth.
   static constexpr int most_splits = 8;
 

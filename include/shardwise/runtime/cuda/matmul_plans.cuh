@@ -42,21 +42,14 @@ struct matmul_shape {
   std::int64_t ld_aux = 0;
   fp32_precision precision = fp32_precision::ieee;  // the plans say so, not the caller
 
-  // What cuBLASLt must be able to do; of the rest we have other ways.
+  // Whether cuBLASLt has an algorithm for certain. With an epilogue, or a C that is not D, it may have none: try_run says so, and the caller
+  // launches the product and what follows it one by one.
   bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
   using key_type = product_key;
   key_type key() const {
-    return {rows,         columns,
-            depth,        batch,
-            ld_a,         ld_b,
-            ld_d,         step_a,
-            step_b,       step_d,
-            transposed_a, transposed_b,
-            align_a,      align_b,
-            align_d,      type,
-            epilogue,     ld_c,
-            step_c,       align_c,
-            ld_aux,       static_cast<std::int64_t>(precision)};
+    const auto by = static_cast<std::int64_t>(precision);
+    return {rows,         columns, depth,   batch,   ld_a, ld_b,     ld_d, step_a, step_b,  step_d, transposed_a,
+            transposed_b, align_a, align_b, align_d, type, epilogue, ld_c, step_c, align_c, ld_aux, by};
   }
 };
 
